@@ -31,6 +31,8 @@ pub enum Assumption {
     LargeThoughTotal { table: SmolStr },
     /// The statement affects many rows of the table, because nothing limits how many.
     ManyRows { table: SmolStr, because: RowsReason },
+    /// It affects many rows, of which there is a greatest number.
+    ManyRowsUpTo { table: SmolStr, rows: u64 },
     /// It does, although there is evidence for few.
     ManyRowsThough { table: SmolStr, because: RowsReason },
     /// It does each time, although a function runs more than once.
@@ -308,8 +310,9 @@ impl Assumption {
         let (table, because) = (table.clone(), rows.reason.clone());
         match rows.extent {
             Extent::All | Extent::Most => Self::Large { table },
-            Extent::AtMost(_) | Extent::UnknownPart if rows.may_be_few() => Self::ManyRowsThough { table, because },
-            Extent::AtMost(_) | Extent::UnknownPart => Self::ManyRows { table, because },
+            Extent::AtMost(rows) => Self::ManyRowsUpTo { table, rows },
+            Extent::UnknownPart if rows.may_be_few() => Self::ManyRowsThough { table, because },
+            Extent::UnknownPart => Self::ManyRows { table, because },
         }
     }
 
@@ -335,6 +338,7 @@ impl Assumption {
             Self::Large { .. }
                 | Self::InUse { .. }
                 | Self::ManyRows { .. }
+                | Self::ManyRowsUpTo { .. }
                 | Self::KeyTaken { .. }
                 | Self::RowsRefuse { .. }
                 | Self::MayStop
@@ -348,6 +352,7 @@ impl Assumption {
             Self::Large { .. }
             | Self::InUse { .. }
             | Self::ManyRows { .. }
+            | Self::ManyRowsUpTo { .. }
             | Self::KeyTaken { .. }
             | Self::RowsRefuse { .. }
             | Self::HasUsualRows { .. }

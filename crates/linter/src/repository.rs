@@ -66,7 +66,7 @@ impl fmt::Display for IdleReason {
             Self::Replaced { table, by } => {
                 write!(f, "`{by}` drops `{table}`, in which the tool records what has run")
             }
-            Self::Unlisted => f.write_str("the migration tool skips it"),
+            Self::Unlisted => f.write_str("the migration tool ignores its name or does not list it"),
         }
     }
 }

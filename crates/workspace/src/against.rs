@@ -120,10 +120,11 @@ impl Project {
         let database = self.files[at].database;
         let is_later = |file: &ProjectFile| file.role == Role::Reported && file.database == database;
         if !self.files[at + 1..].iter().any(is_later) {
-            note(format!("is from a database that has applied `{last}`, and no later migration is checked"), None);
+            let wrong = "has no effect: this run checks no migration after";
+            note(format!("{wrong} `{last}`, the last one applied to that database"), None);
         }
         if digest(&self.files[..=at], database) != *migrations_digest {
-            note(format!("was written before a migration up to `{last}` was changed"), Some(HELP));
+            note(format!("is outdated: `{last}` or an earlier migration has changed since it was written"), Some(HELP));
         }
         let Reconciled { text, applied, left } = self.reconcile(at, schema);
         self.notes.extend(applied_note(path, last, applied, &left));
@@ -204,20 +205,25 @@ fn applied_note(path: &Path, last: &str, applied: usize, left: &Comparison) -> O
     if applied == 0 && changes.is_empty() && skipped == 0 {
         return None;
     }
+    let help = "`pgvet drift` lists all differences";
     let count = |count: usize, one: &str, many: &str| format!("{count} {}", if count == 1 { one } else { many });
-    let taken = count(applied, "difference is", "differences are");
-    let mut message = format!("differs from the migrations up to `{last}`: {taken} taken into account");
+    if applied == 0 && changes.is_empty() {
+        let unknown = count(skipped, "property was", "properties were");
+        let message = format!("was not compared completely with the migrations up to `{last}`: {unknown} not compared");
+        return Some(Problem::new(path, message, Some(help)));
+    }
+    let taken = count(applied, "difference", "differences");
+    let mut message =
+        format!("shows a database that differs from the migrations up to `{last}`; pgvet applies {taken}");
     if !changes.is_empty() {
         let names: Vec<String> =
             changes.iter().take(NAMED).map(|change| format!("{} {}", change.kind.noun(), change.name())).collect();
         let more = changes.len() - names.len();
         let more = if more > 0 { format!(" and {more} more") } else { String::new() };
-        let not_taken = count(changes.len(), "is not", "are not");
-        message = format!("{message}, {not_taken} ({}{more})", names.join(", "));
+        message = format!("{message} and ignores {} ({}{more})", changes.len(), names.join(", "));
     }
     if skipped > 0 {
-        message = format!("{message}, {} not compared", count(skipped, "property was", "properties were"));
+        message = format!("{message}; {} not compared", count(skipped, "property was", "properties were"));
     }
-    let help = "`pgvet drift` lists all differences";
     Some(Problem::new(path, message, Some(help)))
 }

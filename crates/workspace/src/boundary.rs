@@ -49,10 +49,13 @@ impl Boundary {
         let root = self.root.as_ref()?;
         let target = identity(path);
         let Ok(inside) = target.strip_prefix(root) else {
-            return Some(format!("leads out of `{}`, to `{}`", root.display(), target.display()));
+            return Some(format!("resolves to `{}`, which is outside `{}`", target.display(), root.display()));
         };
         let is_git = |part: Component<'_>| part.as_os_str().eq_ignore_ascii_case(".git");
-        inside.components().any(is_git).then(|| format!("leads to a file of git, `{}`", target.display()))
+        inside
+            .components()
+            .any(is_git)
+            .then(|| format!("resolves to `{}`, a file in the .git folder", target.display()))
     }
 }
 
@@ -78,15 +81,15 @@ mod tests {
         assert_eq!(refusal("repository/a/in"), None);
         assert_eq!(refusal("repository/a/new"), None);
         assert_eq!(refusal("outside.sql"), None, "the user has named it");
-        assert!(refusal("repository/a/out").unwrap().contains("leads out of"));
+        assert!(refusal("repository/a/out").unwrap().contains("which is outside"));
         assert!(refusal("repository/a/../../outside.sql").is_none(), "named from outside");
-        assert!(refusal("repository/a/git").unwrap().contains("a file of git"));
+        assert!(refusal("repository/a/git").unwrap().contains("a file in the .git folder"));
         fs::create_dir_all(at("other/deep")).unwrap();
         symlink("../../other/deep", at("repository/a/deep")).unwrap();
         let in_repository =
             |path: &str| Boundary::around(&at("repository/a/x")).refusal(&at("repository/a").join(path));
         for path in ["deep/../new.json", "new/../deep/new.json", "new/../deep/../new.json"] {
-            assert!(in_repository(path).is_some_and(|why| why.contains("leads out of")), "{path}");
+            assert!(in_repository(path).is_some_and(|why| why.contains("which is outside")), "{path}");
         }
     }
 
@@ -100,17 +103,17 @@ mod tests {
         symlink("../victim", at("checkout/reports")).unwrap();
         symlink("vendor/module", at("checkout/module")).unwrap();
         let refusal = |path: &str| Boundary::around(&at(path)).refusal(&at(path));
-        assert!(refusal("checkout/reports/new.json").is_some_and(|why| why.contains("leads out of")));
-        assert!(refusal("checkout/reports/deep/new.json").is_some_and(|why| why.contains("leads out of")));
+        assert!(refusal("checkout/reports/new.json").is_some_and(|why| why.contains("which is outside")));
+        assert!(refusal("checkout/reports/deep/new.json").is_some_and(|why| why.contains("which is outside")));
         assert_eq!(refusal("checkout/module/new.json"), None);
         assert_eq!(refusal("victim/new.json"), None);
         fs::create_dir_all(at("checkout/.git/modules/.git")).unwrap();
         symlink(".git/modules", at("checkout/modules")).unwrap();
-        assert!(refusal("checkout/modules/hooks/x").is_some_and(|why| why.contains("a file of git")));
+        assert!(refusal("checkout/modules/hooks/x").is_some_and(|why| why.contains("a file in the .git folder")));
         // Above the checkout, too.
         fs::create_dir_all(at(".git")).unwrap();
         symlink("..", at("checkout/above")).unwrap();
-        assert!(refusal("checkout/above/new.json").is_some_and(|why| why.contains("leads out of")));
+        assert!(refusal("checkout/above/new.json").is_some_and(|why| why.contains("which is outside")));
     }
 
     #[test]

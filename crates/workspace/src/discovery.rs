@@ -238,8 +238,8 @@ fn tracked_below(root: &Path) -> (Vec<Tracked>, Option<Problem>) {
     let entries = match index::entries(&top) {
         Ok(entries) => entries,
         Err((index, why)) => {
-            let help = "make a new index with `git reset`, which unstages changes: without it, the files that git tracks \
-                        are not known";
+            let help = "rebuild the index with `git reset` (this unstages changes), so that pgvet can list the tracked \
+                        files";
             return (Vec::new(), Some(Problem::new(&index, why, Some(help))));
         }
     };

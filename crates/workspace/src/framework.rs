@@ -183,7 +183,9 @@ impl Framework {
         match self {
             Self::Sequelize | Self::EfCore | Self::Laravel => "pgvet replaces the words in braces",
             Self::Rails => "Rails reads DATABASE_URL",
-            _ => "the settings must read DATABASE_URL or PGHOST and PGPORT; --env sets other variables",
+            _ => {
+                "the project must take its connection from DATABASE_URL, or from PGHOST and PGPORT; set others with --env"
+            }
         }
     }
 }
@@ -211,7 +213,9 @@ impl Found {
         let command = self.command();
         if self.framework.has_programs() {
             let note = self.framework.note();
-            format!("run them on a private server and check the SQL that they send: `{command}` ({note})")
+            format!(
+                "run the migrations on a temporary PostgreSQL server and check the captured SQL: `{command}` ({note})"
+            )
         } else {
             format!("`{command}` writes the change as a migration in SQL, which pgvet can check")
         }

@@ -16,10 +16,11 @@ pub(crate) fn trouble(folder: &Path) -> Option<Problem> {
     if fs::symlink_metadata(&own).is_ok_and(|metadata| metadata.is_symlink())
         && let Some(why) = Boundary::of_walk(folder).refusal(&own)
     {
-        return Some(Problem::new(&own, format!("{why}, so what git ignores is unknown"), Some(help)));
+        return Some(Problem::new(&own, format!("{why}, so pgvet does not know what git ignores"), Some(help)));
     }
     let file = files(folder).into_iter().find(|file| is_harmful(file))?;
-    let message = format!("is not a regular file of at most {} MiB, so what git ignores is unknown", LIMIT >> 20);
+    let message =
+        format!("is larger than {} MiB or not a regular file, so pgvet does not know what git ignores", LIMIT >> 20);
     Some(Problem::new(&file, message, Some(help)))
 }
 
@@ -92,6 +93,6 @@ mod tests {
         symlink("../ignored", at("checkout/migrations/.gitignore")).unwrap();
         assert_eq!(trouble(&at("checkout/migrations")), None);
         symlink("../outside", at("checkout/.gitignore")).unwrap();
-        assert!(trouble(&at("checkout")).unwrap().message.contains("leads out of"));
+        assert!(trouble(&at("checkout")).unwrap().message.contains("which is outside"));
     }
 }

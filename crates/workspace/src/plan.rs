@@ -537,7 +537,7 @@ pub(crate) fn nothing_found(folder: &Path, skipped: &[Skipped]) -> Problem {
     Problem::new(folder, message, Some(&help))
 }
 
-/// Returns how many files are skipped for which reason: "2 for tests, 1 for another database".
+/// Returns how many files are skipped for which reason: "2 for tests, 1 for another database system".
 pub fn skipped_by_reason(skipped: &[Skipped]) -> String {
     let mut counts: BTreeMap<SkipReason, usize> = BTreeMap::new();
     skipped.iter().for_each(|file| *counts.entry(file.reason).or_default() += 1);

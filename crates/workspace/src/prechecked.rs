@@ -125,16 +125,23 @@ impl Project {
                 file.row_counts.insert(query, count);
             }
         }
-        let mut note = |migrations: BTreeSet<String>, what: &str| {
-            let Some(first) = migrations.first() else { return };
-            let more = match migrations.len() - 1 {
-                0 => String::new(),
-                more => format!(" and {more} more"),
-            };
-            self.notes.push(Problem::new(path, format!("{what} `{first}`{more}: the counts are ignored"), Some(HELP)));
+        let mut note = |what: String| {
+            let message = format!("has counts for {what}; pgvet ignores these counts");
+            self.notes.push(Problem::new(path, message, Some(HELP)));
         };
-        note(stale, "has counts for a different text of");
-        note(foreign, "has counts for migrations that are not part of this run, such as");
+        if let Some(first) = stale.first() {
+            note(match stale.len() - 1 {
+                0 => format!("a different version of `{first}`"),
+                1 => format!("different versions of `{first}` and 1 other migration"),
+                more => format!("different versions of `{first}` and {more} other migrations"),
+            });
+        }
+        if let Some(first) = foreign.first() {
+            note(match foreign.len() {
+                1 => format!("`{first}`, which is not part of this run"),
+                count => format!("{count} migrations outside this run, such as `{first}`"),
+            });
+        }
     }
 }
 

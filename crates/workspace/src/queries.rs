@@ -56,7 +56,7 @@ impl Queries {
     /// The queries of a file, each of which is a transaction.
     fn named(&mut self, path: &Path, texts: &Texts) {
         if self.is_full() {
-            return self.note_unread(path, 1);
+            return self.note(path, "queries");
         }
         let Ok((source, _)) = texts.read(path) else { return };
         self.bytes += source.text.len();
@@ -127,8 +127,12 @@ impl Queries {
         if count == 0 {
             return;
         }
-        let queries = if count == 1 { "1 query was".to_owned() } else { format!("{count} queries were") };
-        let message = format!("{queries} not read, so findings that depend on what deployed code runs may be missing");
+        let queries = if count == 1 { "1 query".to_owned() } else { format!("{count} queries") };
+        self.note(path, &queries);
+    }
+
+    fn note(&mut self, path: &Path, queries: &str) {
+        let message = format!("has {queries} that pgvet did not read, so findings about deployed code may be missing");
         self.notes.push(Problem { path: roots::shown(path), message, help: None });
     }
 }

@@ -78,7 +78,7 @@ fn refusal_of_link(path: &Path, is_of_kind: impl FnOnce(&str) -> bool) -> Option
     let target = fs::canonicalize(path).ok()?;
     let name = target.file_name().unwrap_or_default().to_string_lossy();
     let link = |why: &str| format!("is a symbolic link that {why}");
-    let other = || (!is_of_kind(&name)).then(|| format!("leads to a file of another kind, `{}`", target.display()));
+    let other = || (!is_of_kind(&name)).then(|| format!("points to a file of another type, `{}`", target.display()));
     Boundary::around(path).refusal(path).or_else(other).map(|why| link(&why))
 }
 
@@ -186,7 +186,7 @@ mod tests {
         assert!(text(&at("checkout/real/../inside/a.json")).is_ok());
         for path in ["checkout/meta/a.json", "checkout/meta/../a.json"] {
             let error = text(&at(path)).unwrap_err().to_string();
-            assert!(error.contains("leads out of"), "{path}: {error}");
+            assert!(error.contains("which is outside"), "{path}: {error}");
         }
     }
 

@@ -56,8 +56,8 @@ impl SkipReason {
             Self::Dependency => "in dependencies or build output",
             Self::Test => "for tests",
             Self::Sample => "for examples or development",
-            Self::OtherDatabase => "for another database",
-            Self::Queries => "with named queries",
+            Self::OtherDatabase => "for another database system",
+            Self::Queries => "with application queries",
             Self::Parameters => "with `?`, `$1` or `%s` for values",
             Self::Dump => "with a dump of the schema",
             Self::NoMigration => "outside of migration folders",
@@ -66,9 +66,9 @@ impl SkipReason {
             Self::OutsidePaths => "outside of [migrations] paths",
             Self::Ignored => "ignored by git",
             Self::Hidden => "in hidden folders",
-            Self::LinkedFolder => "behind links to folders",
+            Self::LinkedFolder => "in symbolically linked folders",
             Self::NotCheckedOut => "not checked out",
-            Self::OtherExtension => "with another extension than .sql",
+            Self::OtherExtension => "with an extension other than .sql",
             Self::Copy => "in copies of folders that are checked",
         }
     }

@@ -44,7 +44,7 @@ fn check(change: &Change) -> Result<(), Problem> {
 /// Refuses a path at which a checkout may have put something other than a file of its own: a link, a device, a folder
 /// that leads elsewhere.
 fn writable(path: &Path) -> Result<(), Problem> {
-    let refused = |why: String| Err(Problem::new(path, format!("is not written: it {why}"), None));
+    let refused = |why: String| Err(Problem::new(path, format!("cannot be written: it {why}"), None));
     let boundary = Boundary::around(path);
     if let Some(why) = boundary.refusal(path) {
         return refused(why);
@@ -65,7 +65,7 @@ pub fn create_report(path: &Path) -> Result<File, Problem> {
     writable(path)?;
     if has_other_names(path) && Boundary::around(path).is_known() {
         let help = "remove it, or name another file";
-        return Err(Problem::new(path, "is not written: it is a hard link to a file with other names", Some(help)));
+        return Err(Problem::new(path, "cannot be written: it is a hard link to a file with other names", Some(help)));
     }
     File::create(path).map_err(|error| Problem::new(path, format!("cannot be written: {error}"), None))
 }

@@ -171,12 +171,12 @@ impl<'a> CrashReport<'a> {
                 usize::from(crash.twice.as_ref().is_some_and(|twice| name(&twice.together) == together))
             });
             if number > 0 {
-                counts.push(format!("  two runs at once, {number}: {words}"));
+                counts.push(format!("  {number} when started twice at once: {words}"));
             }
         }
         let untried = count(&|crash| crash.untried);
         if untried > 0 {
-            counts.push(format!("{} not tried: at most 100 of a migration are tried", plural(untried, "other point")));
+            counts.push(format!("{} not tried (limit: 100 for each migration)", plural(untried, "more point")));
         }
         if self.not_reached > 0 {
             let why = if self.out_of_time {
@@ -192,12 +192,12 @@ impl<'a> CrashReport<'a> {
 
 /// What two runs at the same time did, with what is said of a number of migrations.
 const TOGETHER: [(&str, &str); 6] = [
-    ("waits", "the second waits for the first"),
+    ("waits", "the second run waits for the first"),
     ("kept-apart", "the tool's lock prevents them from overlapping"),
-    ("one-fails", "one fails, and the result is that of one run"),
+    ("one-fails", "one run fails, and the result is that of one run"),
     ("same-twice", "both succeed, and the result is that of one run"),
     ("differs", "the result differs from that of one run"),
-    ("hangs", "they wait for each other"),
+    ("hangs", "the runs wait for each other"),
 ];
 
 fn name(together: &Together) -> &'static str {
@@ -232,10 +232,10 @@ impl<'a> Entry<'a> {
             return notes;
         }
         if let Some(step) = &self.after_kill {
-            notes.push(format!("after its process was killed, the tool runs nothing until you take this step: {step}"));
+            notes.push(format!("if the tool is killed, it runs no migration until you take this step: {step}"));
         } else if let Retry::After(step) = self.retry {
             notes.push(format!(
-                "if the connection is lost outside a transaction, the tool runs nothing until you take this step: \
+                "if the connection is lost outside a transaction, the tool runs no migration until you take this step: \
                  {step}"
             ));
         }
@@ -268,7 +268,7 @@ impl<'a> Entry<'a> {
         }
         for point in &self.crash.not_entered {
             let message = format!(
-                "{}: pgvet did not end the session inside this statement, which may commit before it is complete",
+                "{}: not tested: a session that ends inside this statement, which commits in several steps",
                 self.place(point)
             );
             if with_all {
@@ -292,7 +292,7 @@ impl<'a> Entry<'a> {
             Outcome::Complete => return None,
             Outcome::NotEnded => {
                 let message = format!(
-                    "{}: pgvet did not end the session during this statement, because the statement was never seen to wait",
+                    "{}: pgvet could not end the session during this statement, because the statement did not wait",
                     self.place(&stop.point)
                 );
                 return Some(Said { level: Level::Note, message, details: Vec::new() });
@@ -310,7 +310,7 @@ impl<'a> Entry<'a> {
         let is_only = alike.is_empty();
         let alike: Vec<String> = alike.iter().filter_map(|later| also(&later.point)).collect();
         if !alike.is_empty() {
-            details.push(format!("the same {}", shortened(&alike)));
+            details.push(format!("same outcome {}", shortened(&alike)));
         }
         if let Outcome::Differs { difference } = &stop.outcome {
             details.push("after the next run, compared with an undisturbed run:".to_owned());
@@ -347,7 +347,11 @@ impl<'a> Entry<'a> {
                 } else {
                     "from the first incomplete one on".to_owned()
                 };
-                let settings = if after_settings { ", after the settings before them" } else { "" };
+                let settings = match (after_settings, is_only) {
+                    (false, _) => "",
+                    (true, true) => ", together with the SET statements before that line",
+                    (true, false) => ", together with the SET statements before it",
+                };
                 format!("run the statements {from} by hand{settings}, and {record}")
             }
             Resume::Record => record.clone(),

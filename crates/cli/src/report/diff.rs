@@ -51,7 +51,7 @@ impl<'a> DiffReport<'a> {
             lines(change).iter().try_for_each(|line| writeln!(out, "{}", inert::line(line)))?;
         }
         if self.comparison.changes.is_empty() {
-            writeln!(out, "The schemas are equal, as far as they were compared.")?;
+            writeln!(out, "No differences found in the compared properties.")?;
         } else {
             writeln!(out, "\n{}", self.counts())?;
         }

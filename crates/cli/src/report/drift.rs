@@ -49,7 +49,7 @@ impl DriftReport<'_> {
         if self.drift.is_empty() {
             writeln!(
                 out,
-                "No new drift: {database} has the schema that {migrations} creates, as far as they were compared."
+                "No new drift: every compared property of {database} matches the schema that {migrations} creates"
             )?;
         } else {
             let (errors, warnings) = (plural(errors, "error"), plural(warnings, "warning"));

@@ -82,7 +82,7 @@ const FIXED_SHOWN: usize = 5;
 /// Writes the entries of the baseline that are not needed any more.
 pub(super) fn write_fixed(report: &Report<'_>, out: &mut dyn Write) -> io::Result<()> {
     let Some(known) = report.known.as_ref().filter(|known| !known.fixed.is_empty()) else { return Ok(()) };
-    writeln!(out, "fixed since {} was written (`pgvet baseline` removes them):", known.path)?;
+    writeln!(out, "fixed since {} was written (`pgvet baseline` removes these entries from it):", known.path)?;
     for entry in known.fixed.iter().take(FIXED_SHOWN) {
         let line = format!("{}: {} {}", entry.path, entry.rule, entry.message);
         writeln!(out, "  {}", inert::line(&line))?;

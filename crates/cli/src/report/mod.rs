@@ -289,7 +289,7 @@ pub(crate) struct Summary {
 
 impl fmt::Display for Summary {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let counts = [(self.errors, "error"), (self.warnings, "warning"), (self.infos, "note")];
+        let counts = [(self.errors, "error"), (self.warnings, "warning"), (self.infos, "info")];
         let found: Vec<String> =
             counts.iter().filter(|(count, _)| *count > 0).map(|(count, noun)| plural(*count, noun)).collect();
         if found.is_empty() {
@@ -298,33 +298,36 @@ impl fmt::Display for Summary {
             write!(f, "{} in {} of {}", found.join(", "), self.files_with_findings, plural(self.files, "file"))?;
         }
         if self.history_files > 0 {
-            write!(f, ", after {}", plural(self.history_files, "earlier migration"))?;
+            write!(f, "; {} replayed, not reported", plural(self.history_files, "earlier migration"))?;
         }
         if self.unlisted > 0 {
             let them = if self.unlisted == 1 { "it" } else { "them" };
             let files = plural(self.unlisted, "file");
-            write!(f, "; {files} not run, because the migration tool skips {them} (see pgvet config)")?;
+            write!(f, "; {files} only parsed, because the migration tool does not run {them} (see pgvet config)")?;
         }
         if self.rollbacks > 0 {
-            let files = plural(self.rollbacks, "file");
-            write!(f, "; {files} treated as rollback because of the name (see pgvet config --files)")?;
+            let files = match self.rollbacks {
+                1 => "1 file treated as a rollback migration because of its name".to_owned(),
+                count => format!("{count} files treated as rollback migrations because of their names"),
+            };
+            write!(f, "; {files} (see pgvet config --files)")?;
         }
         if self.known > 0 {
-            write!(f, "; {} not shown", plural(self.known, "known finding"))?;
+            write!(f, "; {} not shown (in the baseline)", plural(self.known, "finding"))?;
         }
         if self.suppressed > 0 {
             write!(f, "; {} suppressed", self.suppressed)?;
         }
         if self.hidden_below_level > 0 {
             let findings = plural(self.hidden_below_level, "finding");
-            write!(f, "; {findings} hidden by severity (--level info)")?;
+            write!(f, "; {findings} hidden by severity (show with --level info)")?;
         }
         if self.hidden_below_confidence > 0 {
             let findings = plural(self.hidden_below_confidence, "finding");
-            write!(f, "; {findings} hidden by confidence (--confidence possible)")?;
+            write!(f, "; {findings} hidden by confidence (show with --confidence possible)")?;
         }
         if let Some(settings) = hidden_by(&self.configuration) {
-            write!(f, "; pgvet.toml hides: {settings} (see pgvet config)")?;
+            write!(f, "; pgvet.toml affects this result: {settings} (see pgvet config)")?;
         }
         if self.configuration.only_paths {
             f.write_str("; only `paths` of pgvet.toml searched")?;
@@ -364,14 +367,15 @@ pub(crate) fn excerpt(sql: &str) -> String {
 fn hidden_by(hiding: &Hiding) -> Option<String> {
     let Hiding { before_start, only_paths: _, rules_off, ignored_tables, overrides, placeholders } = hiding;
     let counts = [
-        (*before_start, "migration", "before start-after"),
-        (*rules_off, "rule", "turned off"),
+        (*before_start, "migration", "not reported because of `start-after`"),
+        (*rules_off, "rule", "off"),
         (*ignored_tables, "table", "ignored"),
-        (*overrides, "override", "of rules"),
-        (*placeholders, "placeholder", "replaced by a value"),
+        (*overrides, "override", ""),
+        (*placeholders, "placeholder", "replaced"),
     ];
     let named = counts.iter().filter(|(count, ..)| *count > 0);
-    let named: Vec<String> = named.map(|(count, noun, what)| format!("{} {what}", plural(*count, noun))).collect();
+    let named = named.map(|(count, noun, what)| format!("{} {what}", plural(*count, noun)).trim_end().to_owned());
+    let named: Vec<String> = named.collect();
     (!named.is_empty()).then(|| named.join(", "))
 }
 
@@ -414,19 +418,20 @@ mod tests {
         let adopted = Summary { files: 2, history_files: 40, known: 1, suppressed: 3, ..Summary::default() };
         assert_eq!(
             adopted.to_string(),
-            "No problems found in 2 files, after 40 earlier migrations; 1 known finding not shown; 3 suppressed"
+            "No problems found in 2 files; 40 earlier migrations replayed, not reported; 1 finding not shown (in the \
+             baseline); 3 suppressed"
         );
-        let skipped = "2 for tests, 1 with named queries".to_owned();
+        let skipped = "2 for tests, 1 with application queries".to_owned();
         let partial = Summary { files: 2, skipped: 3, skipped_by_reason: skipped, ..Summary::default() };
         assert_eq!(
             partial.to_string(),
-            "No problems found in 2 files; 3 files skipped: 2 for tests, 1 with named queries (see pgvet config --files)"
+            "No problems found in 2 files; 3 files skipped: 2 for tests, 1 with application queries (see pgvet config --files)"
         );
         let hidden = Summary { files: 1, hidden_below_level: 2, hidden_below_confidence: 1, ..Summary::default() };
         assert_eq!(
             hidden.to_string(),
-            "No problems found in 1 file; 2 findings hidden by severity (--level info); \
-             1 finding hidden by confidence (--confidence possible)"
+            "No problems found in 1 file; 2 findings hidden by severity (show with --level info); \
+             1 finding hidden by confidence (show with --confidence possible)"
         );
     }
 
@@ -443,8 +448,8 @@ mod tests {
         let summary = Summary { files: 1, configuration, ..Summary::default() };
         assert_eq!(
             summary.to_string(),
-            "No problems found in 1 file; pgvet.toml hides: 3 migrations before start-after, 2 rules turned off, \
-             1 table ignored, 1 override of rules, 1 placeholder replaced by a value (see pgvet config); only \
+            "No problems found in 1 file; pgvet.toml affects this result: 3 migrations not reported because of \
+             `start-after`, 2 rules off, 1 table ignored, 1 override, 1 placeholder replaced (see pgvet config); only \
              `paths` of pgvet.toml searched"
         );
     }

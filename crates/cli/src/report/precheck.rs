@@ -4,7 +4,7 @@ use super::plural;
 use crate::error::{ExitStatus, Failure};
 use crate::inert::line;
 use pgvet_linter::settings::Settings;
-use pgvet_model::effect::{Access, Counterexample, RowDemand};
+use pgvet_model::effect::{Access, Counterexample, Met, RowDemand};
 use pgvet_trace::Answer;
 use pgvet_workspace::{PrecheckedMigration, ProjectFile};
 use serde::{Serialize, Serializer};
@@ -95,7 +95,7 @@ impl Precheck {
             table: demand.relation.to_string(),
             message: demand.to_string(),
             example: demand.counterexample.clone(),
-            although: demand.met.map(|met| met.to_string()),
+            although: demand.met.map(note),
             query: demand.qualified_query().map_err(|part| format!("pgvet cannot write a query for {part}")),
             is_pure: demand.is_pure,
             access: demand.access.clone(),
@@ -274,5 +274,13 @@ impl PrecheckReport {
     pub(crate) fn write_json(&self, out: &mut dyn Write) -> Result<(), Failure> {
         serde_json::to_writer_pretty(&mut *out, self).map_err(io::Error::from)?;
         Ok(writeln!(out)?)
+    }
+}
+
+/// Returns why the rows of a table may meet a demand.
+fn note(met: Met) -> String {
+    match met {
+        Met::Changed => "an earlier statement of this deployment may correct these rows".to_owned(),
+        Met::Emptied | Met::NewColumns | Met::Replaced | Met::Retriable => met.to_string(),
     }
 }

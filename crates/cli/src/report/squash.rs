@@ -52,8 +52,7 @@ impl<'a> SquashReport<'a> {
         if self.equal {
             writeln!(
                 out,
-                "{} has the same result as {history}: schema, privileges and the rows of {compared}, as far as they were \
-                 compared",
+                "{} matches the result of {history}: no difference in schema, privileges or rows of {compared}",
                 line(self.file)
             )?;
         } else {
@@ -67,7 +66,7 @@ impl<'a> SquashReport<'a> {
     fn write_notes(&self, out: &mut dyn Write) -> io::Result<()> {
         if !self.seen.roles.is_empty() {
             let roles = self.seen.roles.join(", ");
-            writeln!(out, "note: the roles {} were created first, because the file needs them", line(&roles))?;
+            writeln!(out, "note: roles created first, because the file needs them: {}", line(&roles))?;
         }
         if !self.seen.volatile.is_empty() {
             let columns = self.seen.volatile.join(", ");

@@ -55,7 +55,7 @@ fn write_migration(
         let (relation, waited) = (&canary.relation, time(canary.longest_wait));
         writeln!(
             out,
-            "        canary  {relation}  {} waited {waited} at most ({} probes)",
+            "        canary  {relation}  {} waited at most {waited} ({} probes)",
             canary.blocked, canary.probes
         )?;
     }
@@ -307,7 +307,7 @@ pub(crate) fn summary(report: &TraceReport<'_>) -> String {
 
 /// How many findings of each severity there are, where there are any.
 pub(crate) fn counts(errors: usize, warnings: usize, infos: usize) -> Vec<String> {
-    let counts = [(errors, "error"), (warnings, "warning"), (infos, "note")];
+    let counts = [(errors, "error"), (warnings, "warning"), (infos, "info")];
     counts.into_iter().filter(|(count, _)| *count > 0).map(|(count, noun)| plural(count, noun)).collect()
 }
 

@@ -251,7 +251,7 @@ fn circular_inheritance_is_refused() {
     exit 1
     --- stdout
     1_a.sql:3:23: error[statement-will-fail] PostgreSQL refuses this: circular inheritance not allowed
-    1 error in 1 of 1 file; 2 findings hidden by confidence (--confidence possible)
+    1 error in 1 of 1 file; 2 findings hidden by confidence (show with --confidence possible)
     ");
 }
 

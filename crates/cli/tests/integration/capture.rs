@@ -264,7 +264,7 @@ fn a_configured_command_is_printed_and_run_by_capture_alone() {
         ("[capture]\ncommand = []\n", "this command has no program"),
         ("[capture]\ntable = \"applied\"\n", "`[capture]` needs both `table` and `column`, or neither"),
         ("[capture]\ncolumn = \"applied\"\n", "`[capture]` needs both `table` and `column`, or neither"),
-        ("[capture]\nsave = \"../elsewhere\"\n", "this leads out of"),
+        ("[capture]\nsave = \"../elsewhere\"\n", "which is outside"),
         ("", "there is no command to run"),
     ] {
         fs::write(folder.path().join("pgvet.toml"), config).unwrap();
@@ -335,7 +335,12 @@ fn a_list_of_captured_migrations_hides_none() {
                 "`m/2.sql` is listed in `pgvet-capture.json`, but pgvet capture did not",
             ][..],
         ),
-        (&titled, "\"1.sql\"", "exit 2\n", &["`m/2.sql` is beside `pgvet-capture.json`, which does not list it"]),
+        (
+            &titled,
+            "\"1.sql\"",
+            "exit 2\n",
+            &["`m/2.sql` is not listed in `pgvet-capture.json`, which is in the same folder"],
+        ),
         (&titled, listed, "exit 0\n", &["`m/1.sql` and 1 other file name no source in this project, so nothing is"]),
     ] {
         let manifest = format!(r#"{{"version": 1, "tool": "knex", "root": "..", "files": [{listed}]}}"#);

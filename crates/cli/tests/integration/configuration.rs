@@ -91,7 +91,7 @@ fn a_single_file_is_judged_after_its_history() {
     exit 1
     --- stdout
     db/migrations/2_b.sql:2:1: error[index-without-concurrently] building this index blocks all writes to `orders` until the transaction ends
-    1 error in 1 of 1 file, after 1 earlier migration
+    1 error in 1 of 1 file; 1 earlier migration replayed, not reported
     1 finding can be fixed with `pgvet check --unsafe-fixes`; review the result.
     `pgvet rewrite db/migrations/2_b.sql` writes safer migrations for 1 finding.
     ");
@@ -113,7 +113,7 @@ fn standard_input_has_the_history_of_its_name() {
     exit 1
     --- stdout
     db/migrations/2_b.sql:1:14: error[statement-will-fail] PostgreSQL refuses this: relation "orders" already exists
-    1 error in 1 of 1 file, after 1 earlier migration
+    1 error in 1 of 1 file; 1 earlier migration replayed, not reported
     "#);
 }
 
@@ -128,7 +128,7 @@ fn known_findings_are_held_back_until_they_are_fixed() {
     insta::assert_snapshot!(concise(&folder, &[]), @r"
     exit 0
     --- stdout
-    No problems found in 2 files; 1 known finding not shown
+    No problems found in 2 files; 1 finding not shown (in the baseline)
     ");
     let moved = format!("-- a comment\n\n{}", INDEX.to_lowercase());
     fs::write(folder.path().join("db/migrations/2_b.sql"), moved).unwrap();
@@ -137,7 +137,7 @@ fn known_findings_are_held_back_until_they_are_fixed() {
     exit 1
     --- stdout
     db/migrations/3_c.sql:2:1: error[index-without-concurrently] building this index blocks all writes to `orders` until the transaction ends
-    1 error in 1 of 3 files; 1 known finding not shown; 2 findings hidden by confidence (--confidence possible)
+    1 error in 1 of 3 files; 1 finding not shown (in the baseline); 2 findings hidden by confidence (show with --confidence possible)
     1 finding can be fixed with `pgvet check --unsafe-fixes`; review the result.
     `pgvet rewrite db/migrations/3_c.sql` writes safer migrations for 1 finding.
     ");
@@ -146,9 +146,9 @@ fn known_findings_are_held_back_until_they_are_fixed() {
     exit 1
     --- stdout
     db/migrations/3_c.sql:2:1: error[index-without-concurrently] building this index blocks all writes to `orders` until the transaction ends
-    fixed since pgvet-baseline.json was written (`pgvet baseline` removes them):
+    fixed since pgvet-baseline.json was written (`pgvet baseline` removes these entries from it):
       db/migrations/2_b.sql: index-without-concurrently building this index blocks all writes to `orders` until the transaction ends
-    1 error in 1 of 3 files; 2 findings hidden by confidence (--confidence possible)
+    1 error in 1 of 3 files; 2 findings hidden by confidence (show with --confidence possible)
     1 finding can be fixed with `pgvet check --unsafe-fixes`; review the result.
     `pgvet rewrite db/migrations/3_c.sql` writes safer migrations for 1 finding.
     ");
@@ -200,7 +200,7 @@ fn placeholders_have_values_and_findings_are_about_the_file() {
     --- stdout
     db/migrations/2_b.sql:1:65: error[syntax-error] syntax error at or near ","
     db/migrations/3_c.sql:1:17: error[index-without-concurrently] building this index blocks all writes to `t_orders` until the transaction ends
-    2 errors in 2 of 3 files; pgvet.toml hides: 2 placeholders replaced by a value (see pgvet config)
+    2 errors in 2 of 3 files; pgvet.toml affects this result: 2 placeholders replaced (see pgvet config)
     1 finding can be fixed with `pgvet check --unsafe-fixes`; review the result.
     "#);
     let effects = folder.run(&["effects", "db/migrations/3_c.sql", "--format", "concise"]);
@@ -217,8 +217,8 @@ fn only_changes_are_reported_and_all_is_replayed() {
     write(&folder, "db/migrations/3_c.sql", UNIQUE);
     git(&folder, &["add", "-A"]);
     let expected = "exit 1\n--- stdout\ndb/migrations/3_c.sql:2:1: error[index-without-concurrently] building this \
-                    index blocks all writes to `orders` until the transaction ends\n1 error in 1 of 1 file, after 2 earlier \
-                    migrations; 2 findings hidden by confidence (--confidence possible)\n";
+                    index blocks all writes to `orders` until the transaction ends\n1 error in 1 of 1 file; 2 earlier \
+                    migrations replayed, not reported; 2 findings hidden by confidence (show with --confidence possible)\n";
     for option in [&["--staged"][..], &["--changed"], &["--since", "main"]] {
         let said = concise(&folder, option);
         assert!(said.starts_with(expected), "{option:?}: {said}");
@@ -349,7 +349,7 @@ fn folders_with_the_same_versions_are_two_databases() {
     let said = concise(&folder, &["db/migrations/users/1_a.sql"]);
     assert!(said.contains("No problems found in 1 file\n"), "{said}");
     let said = concise(&folder, &["db/migrations/orders/2_b.sql"]);
-    assert!(said.contains("1 error in 1 of 1 file, after 1 earlier migration"), "{said}");
+    assert!(said.contains("1 error in 1 of 1 file; 1 earlier migration replayed, not reported"), "{said}");
 }
 
 /// Rails has a dump of the schema and migrations in Ruby.
@@ -497,7 +497,7 @@ fn numbered_files_in_any_folder_are_a_history() {
         let files: Vec<(&str, &str)> = files.iter().map(|(path, text)| (path.as_str(), *text)).collect();
         let folder = folder(&files);
         let one = concise(&folder, &[&format!("{place}/003_c.sql")]);
-        assert!(one.contains("error[statement-will-fail]") && one.contains("after 2 earlier migrations"), "{one}");
+        assert!(one.contains("error[statement-will-fail]") && one.contains("2 earlier migrations replayed"), "{one}");
         let said = folder.run(&["init"]);
         assert!(said.contains(&format!("  {place}: plain SQL files, 3 files\n")), "{said}");
         let written = fs::read_to_string(folder.path().join("pgvet.toml")).unwrap();
@@ -544,10 +544,10 @@ fn what_configuration_hides_is_said() {
         ("other/1_a.sql", b"DROP TABLE v;\n"),
     ]);
     let said = folder.run(&["check"]);
-    let hides = "No problems found in 1 file, after 2 earlier migrations; pgvet.toml hides: 2 migrations before \
-                 start-after, 1 rule turned off, 1 table ignored, 1 override of rules, 1 placeholder replaced by a \
-                 value (see pgvet config); only `paths` of pgvet.toml searched";
+    let hides = "No problems found in 1 file; 2 earlier migrations replayed, not reported; pgvet.toml affects this \
+                 result: 2 migrations not reported because of `start-after`, 1 rule off, 1 table ignored, 1 override, 1 \
+                 placeholder replaced (see pgvet config); only `paths` of pgvet.toml searched";
     assert!(said.contains(hides), "{said}");
     let said = folder.run(&["check", "--no-config", "--start-after", "2_b.sql", "m"]);
-    assert!(!said.contains("pgvet.toml hides"), "{said}");
+    assert!(!said.contains("pgvet.toml affects"), "{said}");
 }

@@ -167,7 +167,7 @@ fn what_is_left_and_how_to_recover_is_said() {
             "      2. run the migration again",
             "error: m/00003_column.sql:3:1: if the session ends after this statement, the next run of the migration \
              fails: m/00003_column.sql:3:1: column \"c\" of relation \"t\" already exists (SQLSTATE 42701)",
-            "the same after line 4",
+            "same outcome after line 4",
             "run the statements from the first incomplete one on by hand, and record the migration as applied: \
              INSERT INTO goose_db_version (version_id, is_applied) VALUES (00003, true);",
             "      + column public.t.c integer",

@@ -29,7 +29,7 @@ fn the_demo_shows_what_is_bad_and_nothing_else() {
     fixtures/demo/0012_archive_products.sql:6:1: error[concurrently-in-transaction] CREATE INDEX CONCURRENTLY cannot run inside a transaction block
     fixtures/demo/0014_add_event_partition.sql:4:42: warning[partition-of-locks-parent] creating this partition reads all of the DEFAULT partition `events_default`, and blocks all reads and writes of `events` until the transaction ends
     fixtures/demo/0015_index_orders_by_date.sql:7:9: error[index-without-concurrently] building this index blocks all writes to `orders` until the transaction ends
-    8 errors, 3 warnings in 8 of 15 files; 6 findings hidden by severity (--level info); 4 findings hidden by confidence (--confidence possible)
+    8 errors, 3 warnings in 8 of 15 files; 6 findings hidden by severity (show with --level info); 4 findings hidden by confidence (show with --confidence possible)
     3 findings can be fixed with `pgvet check --unsafe-fixes`; review the result.
     `pgvet rewrite FILE` writes safer migrations for 5 findings in 5 files.
     ");

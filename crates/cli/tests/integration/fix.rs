@@ -26,7 +26,7 @@ fn unsafe_fixes_are_made_when_they_are_asked_for() {
     assert!(folder.run(&["check", "m", "--fix"]).starts_with("exit 1"));
     assert_eq!(text(&folder, "m/2_b.sql").as_bytes(), INDEX);
     let said = folder.run(&["check", "m", "--unsafe-fixes"]);
-    let expected = "exit 0\n--- stdout\nNo problems found in 2 files; 2 findings hidden by confidence (--confidence possible)\n\
+    let expected = "exit 0\n--- stdout\nNo problems found in 2 files; 2 findings hidden by confidence (show with --confidence possible)\n\
         --- stderr\nMade 2 fixes in 1 file\n";
     assert_eq!(said, expected);
     let fixed = text(&folder, "m/2_b.sql");

@@ -34,7 +34,7 @@ fn what_is_for_another_database_is_reported_once_and_fails_nothing() {
     insta::assert_snapshot!(folder.run(&["check", "."]), @"
     exit 0
     --- stdout
-    No problems found in 1 file; 3 files skipped: 2 for another database, 1 with named queries (see pgvet config --files)
+    No problems found in 1 file; 3 files skipped: 2 for another database system, 1 with application queries (see pgvet config --files)
     --- stderr
     note: `shop/migration/V1__a.sql` and 1 other file were not checked: they seem to be written for MySQL
       help: name a file to check it; under [migrations] in pgvet.toml, `include` checks files and `exclude` skips them without this note
@@ -119,7 +119,7 @@ fn config_lists_every_file_with_its_role() {
     skipped     .cache/1.sql                    in hidden folders
     down        db/migrations/1_a.down.sql      a down migration, checked only with --down
     up          db/migrations/1_a.up.sql        golang-migrate, from the names of the files
-    skipped     db/migrations/mysql/1_a.up.sql  for another database
+    skipped     db/migrations/mysql/1_a.up.sql  for another database system
     seed        db/migrations/seed.sql          its name says seed; checked, but when it runs is not known
     up          db/migrations/test/2_b.up.sql   golang-migrate, from the names of the files
     other       db/migrations/views.sql         no version in its name; checked, but when it runs is not known
@@ -179,7 +179,7 @@ fn in_a_project_without_sql_files_the_error_says_how_to_print_them() {
     exit 2
     --- stderr
     error: `.` has no SQL files to check
-      help: this is a Django project, whose migrations are not SQL files; run them on a private server and check the SQL that they send: `pgvet capture -- python manage.py migrate` (the settings must read DATABASE_URL or PGHOST and PGPORT; --env sets other variables)
+      help: this is a Django project, whose migrations are not SQL files; run the migrations on a temporary PostgreSQL server and check the captured SQL: `pgvet capture -- python manage.py migrate` (the project must take its connection from DATABASE_URL, or from PGHOST and PGPORT; set others with --env)
     ");
     assert!(folder.run(&["init", "--print"]).starts_with("exit 0"));
     assert!(folder.run(&["init"]).contains("pgvet capture -- python manage.py migrate"));

@@ -1,7 +1,9 @@
 //! Assumptions as sentences.
 
 use super::{Assumption, CopyEvidence, KeyEvidence};
-use pgvet_model::effect::FewRows;
+use crate::repository::IdleReason;
+use pgvet_model::effect::{FewRows, Met};
+use pgvet_model::routine::grouped;
 use std::fmt;
 
 impl fmt::Display for Assumption {
@@ -27,27 +29,40 @@ impl fmt::Display for Assumption {
             ),
             Self::LargeThough { table, because: FewRows::MadeIfMissing } => write!(
                 f,
-                "assumes that `{table}` is large, although this migration creates it if it does not exist, and only an \
-                 earlier statement that uses it shows that it exists"
+                "assumes that `{table}` already exists and is large, although this migration contains CREATE TABLE IF \
+                 NOT EXISTS for it"
             ),
             Self::LargeThough { table, because: FewRows::Listed { rows } } => write!(
                 f,
                 "assumes that `{table}` is large, although it looks like a lookup table: migrations insert {rows} rows"
             ),
             Self::NoIndexFinds { table } => {
-                write!(f, "assumes that no index finds these rows of `{table}`: no migration shows its indexes")
+                write!(f, "assumes that `{table}` has no index for this condition: no migration shows its indexes")
             }
             Self::LargeThoughListed { table } => {
-                write!(f, "assumes that `{table}` is large, although this migration inserts its rows again")
+                write!(
+                    f,
+                    "assumes that `{table}` is large, although this migration deletes its rows and inserts them again"
+                )
             }
             Self::LargeThoughReadAsOneRow { table } => {
-                write!(f, "assumes that `{table}` is large, although code reads all of it into one variable")
+                write!(
+                    f,
+                    "assumes that `{table}` is large, although code reads it into one variable, as if it had one row"
+                )
             }
             Self::LargeThoughTotal { table } => {
-                write!(f, "assumes that `{table}` is large, although all its rows are set to the same aggregate")
+                write!(
+                    f,
+                    "assumes that `{table}` is large, although this sets every row to the same total, as if the table \
+                     had one row"
+                )
             }
             Self::ManyRows { table, because } => {
                 write!(f, "assumes that this affects many rows of `{table}`: {because}")
+            }
+            Self::ManyRowsUpTo { table, rows } => {
+                write!(f, "assumes that this affects many rows of `{table}`: up to {} rows", grouped(*rows))
             }
             Self::ManyRowsThough { table, because } => {
                 write!(f, "assumes that this affects many rows of `{table}`, although {because}")
@@ -55,22 +70,23 @@ impl fmt::Display for Assumption {
             Self::ManyRowsEachTime { table } => {
                 write!(
                     f,
-                    "assumes that each call affects many rows of `{table}`, although the function runs repeatedly"
+                    "assumes that each call affects many rows of `{table}`, although the function runs repeatedly and \
+                     may process only new rows each time"
                 )
             }
             Self::OrderOfNames => f.write_str("assumes that the files run in the order of their names"),
             Self::OneHistory => f.write_str(
-                "assumes that the files are migrations of one database, although they drop more relations \
-                            than they leave",
+                "assumes that all files belong to one database, although they drop more tables and views than remain \
+                 at the end",
             ),
             Self::CreatedAsWritten { table } => {
                 write!(f, "assumes that `{table}` did not exist with other columns before CREATE TABLE IF NOT EXISTS")
             }
             Self::AbsentThoughCodeMayCreate { table } => {
-                write!(f, "assumes that nothing creates `{table}`, although code of the project may create it")
+                write!(f, "assumes that `{table}` does not exist, although code in this project may create it")
             }
             Self::SearchPathUnchanged => {
-                f.write_str("assumes that names resolve to the same objects, although the code sets search_path")
+                f.write_str("assumes that names still refer to the same objects after this code sets search_path")
             }
             Self::BranchRunsFor { table } => {
                 write!(
@@ -80,7 +96,11 @@ impl fmt::Display for Assumption {
                 )
             }
             Self::SettingMade { setting } => {
-                write!(f, "assumes that the session sets `{setting}`: the code does not run this without that setting")
+                write!(
+                    f,
+                    "assumes that the session sets `{setting}`, because the code runs this statement only with that \
+                     setting"
+                )
             }
             Self::SearchPathNotSet { schema } => {
                 write!(f, "assumes that names without a schema mean `{schema}`: no statement sets search_path")
@@ -89,7 +109,7 @@ impl fmt::Display for Assumption {
                 write!(f, "assumes that deployed code inserts into `{table}` without `{column}`")
             }
             Self::WiderTypeMatters { table, column } => {
-                write!(f, "assumes that deployed code cannot use the wider type of `{table}.{column}`")
+                write!(f, "assumes that deployed code cannot handle the wider type of `{table}.{column}`")
             }
             Self::UsedOutside { object } => {
                 write!(f, "assumes that deployed code uses `{object}`, although every known use is inside the database")
@@ -107,7 +127,7 @@ impl fmt::Display for Assumption {
                 write!(f, "assumes that code of an earlier release still runs, although release {release} is deployed")
             }
             Self::NoPolicyUnseen { table } => {
-                write!(f, "assumes that `{table}`, which no migration creates, has no policies already")
+                write!(f, "assumes that `{table}`, which no migration creates, does not have policies yet")
             }
             Self::CallsForRow { function } => {
                 write!(f, "assumes that PostgreSQL calls {function} for at least one row")
@@ -141,14 +161,17 @@ impl fmt::Display for Assumption {
                     "assumes that `{table}` has rows that make this fail: only the data in the table can show that"
                 )
             }
+            Self::RowsRefuseThough { table, because: because @ Met::Retriable } => {
+                write!(f, "assumes that `{table}` has rows that make this fail; {because}")
+            }
             Self::RowsRefuseThough { table, because } => {
                 write!(f, "assumes that `{table}` has rows that make this fail, although {because}")
             }
             Self::RowsRefuseThoughRead { table } => {
                 write!(
                     f,
-                    "assumes that `{table}` has rows that make this fail, although the program reads its rows and \
-                     may change them"
+                    "assumes that `{table}` has rows that make this fail, although the captured migration program \
+                     reads these rows first and may correct them"
                 )
             }
             Self::RowsRefuseSince { table, day } => {
@@ -170,18 +193,19 @@ impl fmt::Display for Assumption {
             }
             Self::DeadlockBeforeTimeout { milliseconds } => write!(
                 f,
-                "assumes that the deadlock is detected before lock_timeout ({milliseconds} ms) expires, although that \
-                 is shorter than the default of deadlock_timeout"
+                "assumes that the deadlock is detected before lock_timeout ({milliseconds} ms) expires, although the \
+                 default of deadlock_timeout (1 s) is longer"
             ),
             Self::LongTransaction => f.write_str(
-                "assumes that the transaction takes long, although its earlier statements change only the catalog",
+                "assumes that the transaction runs for a long time, although its earlier statements change only the \
+                 catalog",
             ),
             Self::ManyObjects => f.write_str(
                 "assumes that the loop has many iterations, although it iterates over database objects, of which there \
                  are usually few",
             ),
             Self::UnusedRows => f.write_str(
-                "assumes that most rows can be deleted, although the block keeps rows that are still referenced",
+                "assumes that this block deletes most rows, although it keeps rows that are still referenced",
             ),
             Self::HoldsLargeObjects { column } => write!(
                 f,
@@ -189,14 +213,17 @@ impl fmt::Display for Assumption {
             ),
             Self::DropsUnseen { object } => write!(
                 f,
-                "assumes that {object} exists, although no migration creates it: otherwise IF EXISTS skips it without \
-                 this lock"
+                "assumes that {object}, which no migration creates, exists; if not, IF EXISTS skips the DROP and this \
+                 lock"
             ),
             Self::ExistsAsUsed { table } => {
                 write!(f, "assumes that `{table}` exists, because an earlier statement uses it")
             }
             Self::SameRun { setting } => {
-                write!(f, "assumes that `{setting}` still has the value that an earlier migration set in the same run")
+                write!(
+                    f,
+                    "assumes that this migration runs in the same session as the earlier migration that set `{setting}`"
+                )
             }
             Self::OneTransaction => f.write_str(
                 "assumes that this migration and the earlier one are applied in the \
@@ -212,18 +239,20 @@ impl fmt::Display for Assumption {
                  cannot run in a transaction",
             ),
             Self::TransactionOfFileThoughSelective => f.write_str(
-                "assumes that the program that runs this file opens a transaction for it, although its code mentions \
-                 CONCURRENTLY",
+                "assumes that the program that runs this file opens a transaction for it, although that program \
+                 mentions CONCURRENTLY and may run such files without a transaction",
             ),
             Self::TransactionOfFileThoughReplaced => f.write_str(
-                "assumes that the migration tool runs this file in a transaction, although comments instead of names \
-                 show that another program runs it",
+                "assumes that the migration tool runs this file in a transaction, although placeholder comments such \
+                 as `/* SCHEMA */.` suggest that another program runs it",
             ),
             Self::TransactionOfFileThoughUnfit => f.write_str(
                 "assumes that the program that runs this file opens a transaction for it, although no statement of the \
                  file can run in a transaction",
             ),
-            Self::SentAsString => f.write_str("assumes that the program that runs this file sends it as one string"),
+            Self::SentAsString => f.write_str(
+                "assumes that one query sends the whole file, so that PostgreSQL runs it in one transaction",
+            ),
             Self::SentUnchanged => {
                 f.write_str("assumes that PostgreSQL gets this file as it is, and no program changes it")
             }
@@ -235,29 +264,28 @@ impl fmt::Display for Assumption {
             }
             Self::RunByTool { tool } => write!(f, "assumes that {tool} itself runs this file"),
             Self::HistoryComplete => f.write_str(
-                "assumes that the migrations show every change of the schema, although later migrations suggest that \
-                 this one has run without an error",
+                "assumes that the migrations contain every schema change, although later migrations suggest that this \
+                 one succeeded",
             ),
             Self::EarlierRefusalCorrected => f.write_str(
-                "assumes that somebody corrects an earlier statement, which PostgreSQL refuses, and that the \
-                 correction does not affect this statement",
+                "assumes that correcting the earlier statement, which PostgreSQL refuses, does not change the result \
+                 of this one",
             ),
             Self::CopyNotRun => {
-                f.write_str("assumes that psql does not run the COPY, because it fails or is in a branch")
+                f.write_str("assumes that the COPY fails or `\\if` skips it, so that psql reads the data lines as SQL")
             }
             Self::TakesThePlace { old, new } => write!(f, "assumes that `{new}` is meant to replace `{old}`"),
             Self::BaseIsApplied => {
-                f.write_str("assumes that a database has applied the migrations of the base revision")
+                f.write_str("assumes that the migrations of the base revision have been applied to a database")
             }
             Self::CommitIsApplied => f.write_str(
-                "assumes that a database has applied the committed migration, although the commit may exist only on \
-                 this branch",
+                "assumes that the committed migration has been applied to a database, although the commit may exist \
+                 only on this branch",
             ),
             Self::OrderMatters => f.write_str("assumes that the result depends on the order of the migrations"),
-            Self::NotReplaced => f.write_str(
-                "assumes that the other changed migrations do not contain the statements \
-                                              of this one",
-            ),
+            Self::NotReplaced => {
+                f.write_str("assumes that no other changed migration contains the statements of the removed one")
+            }
             Self::ChecksumsCompared => f.write_str("assumes that the migration tool compares checksums of files"),
             Self::NamesCompared => {
                 f.write_str("assumes that the migration tool identifies migrations by their whole names")
@@ -309,7 +337,7 @@ impl fmt::Display for Assumption {
                 write!(f, "assumes that deployed code passes `{parameter}`, which has a default, to `{function}`")
             }
             Self::CalledByName { function, parameter } => {
-                write!(f, "assumes that deployed code calls `{function}` with `{parameter}` by name")
+                write!(f, "assumes that deployed code passes `{parameter}` to `{function}` by name")
             }
             Self::ReferTo { table, referenced } => {
                 write!(f, "assumes that rows of `{table}` refer to the deleted rows of `{referenced}`")
@@ -334,8 +362,8 @@ impl fmt::Display for Assumption {
                 write!(f, "assumes that deployed code writes to `{table}`, although migrations insert its rows")
             }
             Self::LocksBetween => f.write_str(
-                "assumes that deployed code takes a lock between two locks that the migration takes one right after \
-                 the other",
+                "assumes that deployed code takes its lock in the short time between two consecutive locks of the \
+                 migration",
             ),
             Self::LocksDuringWait { table } => write!(
                 f,
@@ -375,7 +403,7 @@ impl fmt::Display for Assumption {
                 write!(f, "assumes that the schema `{schema}` exists and has objects, although no migration creates it")
             }
             Self::KeyNotReplaced { table } => {
-                write!(f, "assumes that the remaining unique index of `{table}` does not replace the key")
+                write!(f, "assumes that no remaining unique index of `{table}` is meant to replace the primary key")
             }
             Self::RowsViolate { constraint } => {
                 write!(f, "assumes that one of the few rows of this statement violates `{constraint}`")
@@ -383,9 +411,16 @@ impl fmt::Display for Assumption {
             Self::WritesViolate { table } => {
                 write!(f, "assumes that deployed code writes rows to `{table}` that violate the constraint or index")
             }
+            Self::StillRun { although: although @ IdleReason::Unlisted } => {
+                write!(f, "assumes that something runs this file, although {although}")
+            }
             Self::StillRun { although } => write!(f, "assumes that a tool still runs this file, although {although}"),
             Self::RunsAgain { other } => {
-                write!(f, "assumes that `{other}` runs on the same database, although one of the two repeats the other")
+                write!(
+                    f,
+                    "assumes that this file and `{other}` both run on the same database, although one contains the \
+                     other's statements"
+                )
             }
             Self::ForPostgreSql { although } => {
                 let database = &although.database;
@@ -399,8 +434,8 @@ impl fmt::Display for Assumption {
                 }
             }
             Self::RunsOnItsOwn => f.write_str(
-                "assumes that this file runs on a database with rows, although it seems to be one of several files \
-                 that build a new database in one run: their names suggest it, or one script includes them",
+                "assumes that this file runs on a database with rows, although it seems to be part of a multi-file \
+                 initial schema",
             ),
             Self::NoTimeoutThough { code } => {
                 write!(
@@ -419,10 +454,10 @@ impl fmt::Display for CopyEvidence {
             Self::Trigger => "a trigger may copy them",
             Self::LaterCopy => "the last copy ran under a lock that blocks writes",
             Self::EarlierDeployment => {
-                "code may write to both tables since the earlier deployment that copied the rows"
+                "code may have written to both tables since the earlier deployment that copied the rows"
             }
-            Self::MovedElsewhere => "the copy does not get the name of the table",
-            Self::Listed => "migrations write the rows of the table",
+            Self::MovedElsewhere => "the copy is not renamed to the table's name, so it may not replace the table",
+            Self::Listed => "all known rows of the table come from migrations",
         })
     }
 }
@@ -431,12 +466,14 @@ impl fmt::Display for KeyEvidence {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
             Self::Listed => "migrations insert all rows of the table",
-            Self::NoGeneratedKey => "the table generates no keys, so deployed code may never insert into it",
+            Self::NoGeneratedKey => {
+                "no default or identity generates its key, so deployed code may never insert into it"
+            }
             Self::RandomKeys => "other rows have random keys",
-            Self::SequenceSet => "the migration sets the sequence",
+            Self::SequenceSet => "the migration sets a sequence, possibly the one that generates the key",
             Self::RowsDeleted => "the migration has deleted rows of the table",
-            Self::NewSource => "this migration created or filled the source of the copied rows",
-            Self::ReadsItself => "the statement reads the table itself",
+            Self::NewSource => "the rows are copied from a table that this migration created or filled",
+            Self::ReadsItself => "the statement also reads the table into which it inserts",
             Self::MayBeGenerated => "each run may use a new key",
             Self::Variable => "the key comes from a variable",
             Self::Conditional => "this runs only under a condition, or only if a handler catches an error",

@@ -292,9 +292,9 @@ impl fmt::Display for UsualRows {
         let Self::With { column, value, listed } = self else { return f.write_str("rows") };
         write!(f, "rows with `{column}` = {value}")?;
         match listed {
-            Listed::ByDropped(check) => write!(f, ", which the dropped constraint `{check}` allowed"),
-            Listed::ByCheck(check) => write!(f, ", which the constraint `{check}` lists"),
-            Listed::ByEnum => f.write_str(", a label of its type"),
+            Listed::ByDropped(check) => write!(f, ", a value that the dropped constraint `{check}` allowed"),
+            Listed::ByCheck(check) => write!(f, ", a value that the constraint `{check}` allows"),
+            Listed::ByEnum => f.write_str(", a label of its enum type"),
             Listed::ByBoolean => Ok(()),
         }
     }
@@ -306,8 +306,10 @@ impl fmt::Display for Met {
             Self::Changed => "an earlier statement of this deployment changes its rows",
             Self::Emptied => "an earlier statement of this transaction deletes all rows",
             Self::NewColumns => "this deployment adds the columns and fills them",
-            Self::Replaced => "an earlier statement of this deployment drops a constraint of the same name",
-            Self::Retriable => "the statement blocks nobody and can be repeated",
+            Self::Replaced => {
+                "a constraint of the same name, dropped earlier in this deployment, may have excluded such rows"
+            }
+            Self::Retriable => "a failed run blocks no reads or writes and can be repeated",
         })
     }
 }

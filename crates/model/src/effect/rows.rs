@@ -216,7 +216,7 @@ impl fmt::Display for RowsReason {
             Self::FilledHere => f.write_str("the table holds only rows of this deployment"),
             Self::Picked { column } => write!(f, "the condition compares `{column}` only with constants"),
             Self::JoinedToFew { table } => write!(f, "the rows are joined to the few rows of `{table}`"),
-            Self::Cascade { table, of_few: true } => write!(f, "only few rows of `{table}` are deleted"),
+            Self::Cascade { table, of_few: true } => write!(f, "only a few rows of `{table}` are deleted"),
             Self::Cascade { table, of_few: false } => {
                 write!(f, "nothing limits how many rows refer to the deleted rows of `{table}`")
             }
@@ -230,7 +230,7 @@ impl fmt::Display for RowsReason {
             Self::NotKnown => f.write_str("nothing is known about the rows"),
             Self::Index { index } => write!(f, "the index `{index}` finds the rows"),
             Self::PartitionKey => f.write_str("the partition key excludes partitions"),
-            Self::FirstRow => f.write_str("the first row found is enough"),
+            Self::FirstRow => f.write_str("the query stops at the first row that it finds"),
             Self::EndOfIndex => f.write_str("the end of an index has the value"),
             Self::NoIndex => f.write_str("no index finds the rows"),
             Self::NoIndexOnForeignKey { columns } => write!(f, "no index begins with the foreign key `{columns}`"),

@@ -242,19 +242,19 @@ fn a_configuration_names_nothing_outside_of_its_repository() {
     std::os::unix::fs::symlink(".git/config", at("checkout/link.toml")).unwrap();
     let absolute = at("outside.toml").display().to_string();
     for (text, said) in [
-        ("extend = '../outside.toml'", "this leads out of"),
-        (&format!("extend = '{absolute}'"), "this leads out of"),
-        ("extend = '.git/config'", "a file of git"),
-        ("extend = 'link.toml'", "a file of git"),
+        ("extend = '../outside.toml'", "which is outside"),
+        (&format!("extend = '{absolute}'"), "which is outside"),
+        ("extend = '.git/config'", "a file in the .git folder"),
+        ("extend = 'link.toml'", "a file in the .git folder"),
         ("extend = '.env'", "this is not a configuration file"),
-        ("baseline = '../outside.json'", "this leads out of"),
-        ("baseline = 'link.json'", "this leads out of"),
+        ("baseline = '../outside.json'", "which is outside"),
+        ("baseline = 'link.json'", "which is outside"),
         ("baseline = '.env'", "this is not a `.json` file"),
-        ("baseline = '.git/hooks/a.json'", "a file of git"),
-        ("statistics = '../outside.json'", "this leads out of"),
-        ("[migrations]\npaths = ['../outside']", "this leads out of"),
-        ("[migrations]\npaths = ['folder']", "this leads out of"),
-        ("[migrations]\nschema = '../outside/1.sql'", "this leads out of"),
+        ("baseline = '.git/hooks/a.json'", "a file in the .git folder"),
+        ("statistics = '../outside.json'", "which is outside"),
+        ("[migrations]\npaths = ['../outside']", "which is outside"),
+        ("[migrations]\npaths = ['folder']", "which is outside"),
+        ("[migrations]\nschema = '../outside/1.sql'", "which is outside"),
         ("[migrations]\nschema = '.env'", "this is not a `.sql` file"),
         (&format!("[migrations]\nexclude = ['{}']", "{a,b}".repeat(10_000)), "longer than 1024 bytes"),
     ] {
@@ -277,13 +277,13 @@ fn a_file_without_a_repository_names_nothing_outside_of_its_folder() {
         Configs::new(ConfigSource::Nearest).of(&at("checkout"))
     };
     for text in ["baseline = '../outside.json'", "[migrations]\npaths = ['..']"] {
-        assert!(read(text).unwrap_err().message.contains("this leads out of"), "{text}");
+        assert!(read(text).unwrap_err().message.contains("which is outside"), "{text}");
     }
     assert!(read("baseline = 'own.json'").is_ok());
     for (link, target) in [("new.json", "../missing.json"), ("b.json", "../outside.json")] {
         std::os::unix::fs::symlink(target, at("checkout").join(link)).unwrap();
         let error = read(&format!("baseline = '{link}'")).unwrap_err();
-        assert!(error.message.contains("this leads out of"), "{link}");
+        assert!(error.message.contains("which is outside"), "{link}");
     }
     fs::write(at("checkout/pgvet.toml"), "baseline = '../outside.json'").unwrap();
     let named = Configs::new(ConfigSource::File(at("checkout/pgvet.toml")));
@@ -292,7 +292,7 @@ fn a_file_without_a_repository_names_nothing_outside_of_its_folder() {
     fs::write(at("outside.toml"), "token = 'secret'").unwrap();
     std::os::unix::fs::symlink("../outside.toml", at("checkout/pgvet.toml")).unwrap();
     let error = Configs::new(ConfigSource::Nearest).of(&at("checkout")).unwrap_err();
-    assert!(error.message.contains("leads out of"), "{}", error.message);
+    assert!(error.message.contains("which is outside"), "{}", error.message);
 }
 
 #[test]

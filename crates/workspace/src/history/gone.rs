@@ -65,12 +65,12 @@ pub(crate) fn note_on_deleted(
         }
     }
     let Some(first) = deleted.first() else { return Ok(None) };
-    let others = match deleted.len() - 1 {
-        0 => "was",
-        1 => "and 1 other migration were",
-        count => &format!("and {count} other migrations were"),
+    let changes = "deleted or moved: their changes remain in every database to which they were applied";
+    let message = match deleted.len() - 1 {
+        0 => "was deleted or moved: its changes remain in every database to which it was applied".to_owned(),
+        1 => format!("and 1 other migration were {changes}"),
+        count => format!("and {count} other migrations were {changes}"),
     };
-    let message = format!("{others} deleted or moved: databases that have run it keep its changes");
     let help = "restore migrations that have run on any database, and undo their changes in a new migration; some tools \
                 refuse to run without them";
     Ok(Some(Problem::new(first, message, Some(help))))

@@ -58,7 +58,7 @@ impl Manifest {
     /// Why a file of the folder is no captured migration.
     fn foreign(is_listed: bool, text: &str) -> Option<String> {
         if !is_listed {
-            return Some(format!("is beside `{MANIFEST}`, which does not list it"));
+            return Some(format!("is not listed in `{MANIFEST}`, which is in the same folder"));
         }
         let is_ours = text.starts_with(TITLE);
         (!is_ours).then(|| format!("is listed in `{MANIFEST}`, but pgvet capture did not write it"))
@@ -448,7 +448,7 @@ mod tests {
         assert_eq!(captured("1.py", &digest("one\r\n")), None);
         assert!(captured("1.py", &digest("two")).unwrap().ends_with("has changed since it was captured"));
         assert!(captured("2.py", "").unwrap().ends_with("which no longer exists"));
-        assert!(captured("../../../etc/passwd", "").unwrap().contains("leads out of"));
+        assert!(captured("../../../etc/passwd", "").unwrap().contains("which is outside"));
     }
 
     #[test]

@@ -141,7 +141,7 @@ pub fn sequence(file: &ProjectFile, section: Option<Section>, planned: &[Planned
     }
     if *tool == Tool::Plain && section.is_some_and(|section| section.range.is_some()) {
         let help = "run without `--in-place` and `--out` to print the plan, then apply it by hand";
-        return Err(Problem::new(&file.path, "has parts that pgvet cannot write", Some(help)));
+        return Err(Problem::new(&file.path, "has sections that pgvet cannot rewrite", Some(help)));
     }
     let text = &file.shown().text;
     let down = sections.iter().find(|section| section.direction == Direction::Down).and_then(|down| down.range);

@@ -81,12 +81,13 @@ impl History<'_> {
 
 fn note(copy: &History<'_>, original: &History<'_>) -> Problem {
     let count = copy.files.len();
-    let files = if count == 1 { "file".to_owned() } else { format!("{count} files") };
     let first = if count < original.files.len() { "first " } else { "" };
-    let message = format!(
-        "has the same {files} as the {first}ones in `{}`, so it is not checked again",
-        roots::shown(original.root)
-    );
+    let (migrations, them) = match count {
+        1 => (format!("{first}migration"), "it"),
+        _ => (format!("{first}{count} migrations"), "them"),
+    };
+    let message =
+        format!("repeats the {migrations} of `{}`, so pgvet does not check {them} again", roots::shown(original.root));
     let help = "under [migrations] in pgvet.toml, `exclude` one of the folders, or `include` both";
     Problem::new(copy.root, message, Some(help))
 }
@@ -116,11 +117,11 @@ mod tests {
     fn a_folder_whose_files_begin_another_one_is_a_copy() {
         let (one, two) = ("CREATE TABLE a (b int);", "ALTER TABLE a ADD c int NOT NULL;");
         let files = [("x/migrations/1_a.sql", one), ("y/migrations/1_a.sql", one), ("y/migrations/2_b.sql", two)];
-        let said = "has the same file as the first ones in `y/migrations`, so it is not checked again";
+        let said = "repeats the first migration of `y/migrations`, so pgvet does not check it again";
         let kept = ["y/migrations/1_a.sql", "y/migrations/2_b.sql"].map(str::to_owned).to_vec();
         assert_eq!(checked(&files), (kept, 1, vec![said.to_owned()]));
         let equal = [files[0], ("x/migrations/2_b.sql", two), files[1], files[2]];
-        let said = "has the same 2 files as the ones in `x/migrations`, so it is not checked again";
+        let said = "repeats the 2 migrations of `x/migrations`, so pgvet does not check them again";
         let kept = ["x/migrations/1_a.sql", "x/migrations/2_b.sql"].map(str::to_owned).to_vec();
         assert_eq!(checked(&equal), (kept, 2, vec![said.to_owned()]));
     }

@@ -8,8 +8,7 @@ use crate::problem::Problem;
 use std::path::{Path, PathBuf};
 
 pub(super) fn stray(path: &Path) -> Problem {
-    let message = "was skipped: it has NUL bytes, as UTF-16 and binary files have, and neither its name nor a tool shows \
-                   it a migration";
+    let message = "was skipped: it contains NUL bytes (UTF-16 or binary), and nothing shows that it is a migration";
     Problem::new(path, message, Some("save it as UTF-8 if it is a migration; otherwise rename it, or `exclude` it"))
 }
 
@@ -24,9 +23,13 @@ pub(super) fn foreign(files: &[ProjectFile]) -> Option<Problem> {
         2 => " and 1 other file".to_owned(),
         count => format!(" and {} other files", count - 1),
     };
-    let why = format!("{others} name no source in this project, so nothing is reported about them");
-    let why = if others.is_empty() { "names no source in this project, so nothing is reported about it" } else { &why };
-    Some(Problem::new(&first.path, why.trim_start(), Some("migrations of installed packages are such files")))
+    let why = if others.is_empty() {
+        "was captured from a migration outside this project, so its findings are not reported".to_owned()
+    } else {
+        format!("{others} were captured from migrations outside this project, so their findings are not reported")
+    };
+    let help = "no action is needed for migrations of installed packages";
+    Some(Problem::new(&first.path, why.trim_start(), Some(help)))
 }
 
 /// What is said of a project whose changes of the schema are not SQL files, if nothing shows that a migration tool runs the

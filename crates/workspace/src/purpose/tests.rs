@@ -63,7 +63,8 @@ fn a_folder_of_which_everything_is_skipped_is_a_problem() {
     let request = Request { paths: vec![root.path().to_owned()], ..Request::default() };
     let project = Project::load(&request, &|_, _| {}).unwrap();
     let messages: Vec<_> = project.problems.iter().map(|problem| problem.message.as_str()).collect();
-    let expected = "has no SQL files to check (3 skipped: 1 for tests, 1 for another database, 1 with named queries)";
+    let expected =
+        "has no SQL files to check (3 skipped: 1 for tests, 1 for another database system, 1 with application queries)";
     assert_eq!(messages, [expected]);
 }
 

@@ -56,8 +56,8 @@ pub(crate) fn limit_note(files: &[ProjectFile], folders: &Folders) -> Option<Pro
 /// Says that not all changelogs were followed.
 pub(crate) fn changelog_note(files: &[ProjectFile], folders: &Folders) -> Option<Problem> {
     let first = files.iter().find(|file| file.role == Role::Reported)?;
-    let message = "belongs to a project whose Liquibase changelogs lead to more files than pgvet follows, so pgvet may not \
-                   know in which order Liquibase runs them";
+    let message = "belongs to a project whose Liquibase changelogs include too many files, so pgvet may not know their \
+                   order";
     let help = "include each folder in one changelog only";
     folders.lack_changelogs().then(|| Problem::new(&first.path, message, Some(help)))
 }
@@ -68,7 +68,7 @@ pub(crate) fn notes(files: &[ProjectFile]) -> Vec<Problem> {
     for file in files {
         let Some(idle) = &file.evidence.idle else { continue };
         let why = match idle {
-            IdleReason::Folder { name } => format!("a folder above is called `{name}`"),
+            IdleReason::Folder { name } => format!("below a folder named `{name}`"),
             IdleReason::Replaced { .. } => idle.to_string(),
             // The summary counts them.
             IdleReason::Unlisted => continue,
@@ -76,12 +76,13 @@ pub(crate) fn notes(files: &[ProjectFile]) -> Vec<Problem> {
         reasons.entry(why).or_insert((&file.path, 0)).1 += 1;
     }
     let note = |(why, (first, count)): (String, (&Path, usize))| {
-        let others = match count - 1 {
-            0 => String::new(),
-            1 => "and 1 other file ".to_owned(),
-            others => format!("and {others} other files "),
+        let (are, their) = match count - 1 {
+            0 => ("is".to_owned(), "its"),
+            1 => ("and 1 other file are".to_owned(), "their"),
+            others => (format!("and {others} other files are"), "their"),
         };
-        let message = format!("{others}may no longer run, so findings have the confidence `possible`: {why}");
+        let message =
+            format!("{are} probably no longer run ({why}), so {their} findings have the confidence `possible`");
         let help = "under [migrations] in pgvet.toml, list them in `include` if they run, or in `exclude` to skip them";
         Problem { path: display(first), message, help: Some(help.to_owned()) }
     };

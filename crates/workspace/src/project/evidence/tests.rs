@@ -66,7 +66,7 @@ fn a_file_that_the_tool_omits_is_doubted() {
         ("migrations/1_a.sql", "CREATE TABLE a (b int);"),
         ("migrations/t.sql", "SELEC 1;"),
     ];
-    let expected = vec!["migrations/t.sql: the migration tool skips it".to_owned()];
+    let expected = vec!["migrations/t.sql: the migration tool ignores its name or does not list it".to_owned()];
     assert_eq!(evidence(&files, None), (expected, 0));
 }
 
