@@ -43,7 +43,9 @@ pub(crate) struct Cli {
     pub(crate) command: Command,
 }
 
+// Only the arguments of the command that runs are made: those of all commands take longer than to check a small file.
 #[derive(Debug, Subcommand)]
+#[command(defer = true)]
 pub(crate) enum Command {
     /// Report the problems in migrations.
     Check(CheckArgs),

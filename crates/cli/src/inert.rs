@@ -94,8 +94,13 @@ impl Write for Inert<'_> {
 
 /// Most lines are: they hold nothing but letters, and no sign of a command.
 fn is_harmless(line: &[u8]) -> bool {
-    let is_plain = |byte: &u8| matches!(byte, b'\n' | b'\t' | b' '..=b'~') || is_lead_of_letters(*byte);
-    line.iter().all(is_plain) && !line.windows(2).any(|pair| pair == b"##" || pair == b"::")
+    line.iter().all(|byte| is_plain(*byte) || *byte == b'#')
+        && !line.windows(2).any(|pair| pair == b"##" || pair == b"::")
+}
+
+/// Whether it begins no character that acts, and no command inside a line.
+fn is_plain(byte: u8) -> bool {
+    matches!(byte, b'\n' | b'\t' | b' '..=b'"' | b'$'..=b'~') || is_lead_of_letters(byte)
 }
 
 /// Not the first byte of a character that acts: U+0080 to U+00BF, U+0600 to U+063F, U+2000 to U+2FFF, U+F000 on.
@@ -126,7 +131,11 @@ fn is_blank(character: char) -> bool {
 
 fn push_shown(shown: &mut String, text: &str, kind: Kind) {
     let mut rest = text;
-    while let Some(character) = rest.chars().next() {
+    loop {
+        let (plain, other) = rest.split_at(rest.bytes().take_while(|byte| is_plain(*byte)).count());
+        shown.push_str(plain);
+        rest = other;
+        let Some(character) = rest.chars().next() else { return };
         if let Some(after) = rest.strip_prefix(mark()) {
             let length = colour(after).max(link(after));
             shown.push_str(&after[..length]);

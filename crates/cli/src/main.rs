@@ -27,13 +27,9 @@ use std::process::ExitCode;
 static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 
 fn main() -> ExitCode {
-    if let Err(failure) = named_files::check(std::env::args_os().skip(1)) {
-        report_failure(&failure);
-        return ExitStatus::NotChecked.into();
-    }
-    let cli = Cli::parse();
-    // Syntax trees are walked recursively, and the main thread's stack is not ours to size.
-    let run = std::thread::Builder::new().stack_size(pgvet_workspace::STACK_SIZE).spawn(move || run(&cli));
+    // Syntax trees are walked recursively, and the main thread's stack is not ours to size. The arguments are read there,
+    // too, because a second thread would need memory of its own for what it allocates.
+    let run = std::thread::Builder::new().stack_size(pgvet_workspace::STACK_SIZE).spawn(run);
     match run.map(std::thread::JoinHandle::join) {
         Ok(Ok(status)) => status.into(),
         // The panic has printed its message.
@@ -45,8 +41,12 @@ fn main() -> ExitCode {
     }
 }
 
-fn run(cli: &Cli) -> ExitStatus {
-    run_command(&cli.command).unwrap_or_else(|failure| {
+fn run() -> ExitStatus {
+    if let Err(failure) = named_files::check(std::env::args_os().skip(1)) {
+        report_failure(&failure);
+        return ExitStatus::NotChecked;
+    }
+    run_command(&Cli::parse().command).unwrap_or_else(|failure| {
         // The reader of the output has closed it.
         if !failure.is_broken_pipe() {
             report_failure(&failure);

@@ -1,6 +1,6 @@
 //! Constraints of tables.
 
-use super::{Catalog, Oid};
+use super::{Catalog, Named, Oid};
 use pgvet_syntax::ast::{Expr, ExprKind, Literal, ReferentialAction};
 use rustc_hash::FxHasher;
 use serde::{Deserialize, Serialize};
@@ -141,6 +141,16 @@ pub(super) fn likeness(expression: &Expr) -> u64 {
         }
     });
     hasher.finish()
+}
+
+impl Named<Constraint> {
+    /// The enforced CHECK with this condition that comes first.
+    pub fn enforced_check(&self, condition: &Expr) -> Option<&Arc<Constraint>> {
+        self.from_first_like(likeness(condition)).find(|constraint| match &constraint.kind {
+            ConstraintKind::Check { expression, .. } => constraint.enforced && expression.is_same(condition),
+            _ => false,
+        })
+    }
 }
 
 impl Catalog {

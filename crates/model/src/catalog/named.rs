@@ -124,6 +124,12 @@ impl<T: Part> Named<T> {
         self.iter().find(|other| other.likeness() == Some(likeness))
     }
 
+    /// The parts from the first of a likeness on, or all where that is not searched for.
+    pub(super) fn from_first_like(&self, likeness: u64) -> impl Iterator<Item = &Arc<T>> {
+        let first = if self.len() > FEW { self.alike.get(&likeness).copied() } else { Some(0) };
+        first.into_iter().flat_map(|first| self.parts.range(first..).map(|(_, part)| &part.0))
+    }
+
     pub fn contains<N: Hash + Eq + ?Sized>(&self, name: &N) -> bool
     where
         T::Name: Borrow<N>,

@@ -91,6 +91,11 @@ impl AllWords {
         self.0.iter().map(SmolStr::as_str)
     }
 
+    /// Whether this, in lower case, is one of the words.
+    pub fn has(&self, word: &str) -> bool {
+        self.0.contains(word)
+    }
+
     /// Whether the texts may name this. They may if they have all words of the name.
     pub fn may_name(&self, name: &str) -> bool {
         words_of(name).all(|word| self.0.contains(word) || self.0.contains(&word.to_lowercase_smolstr()))

@@ -50,7 +50,7 @@ fn is_reported(case: &Case) -> bool {
     let ast = query.statements[0].parsed.clone().unwrap();
     let statement = KnownStatement { place: "q.sql:1".into(), sql: case.query.into(), ast };
     let known = KnownTransaction::new(vec![statement], Some(QueryLibrary::Sqlx));
-    let application = Application { transactions: vec![known], drivers: Vec::new() };
+    let application = Application::new(vec![known]);
     let only = vec!["cached-plan-result-changes".to_owned()];
     let settings = Settings { only, application: application.into(), ..Settings::default() };
     let migration = |file, report| Migration { report, database: 1, ..Migration::new(file) };

@@ -6,10 +6,10 @@ use crate::rule::{RuleContext, declare_rule};
 use crate::rules::deployment::names::may_name;
 use crate::rules::deployment::other_statements::is_relation_named_here;
 use crate::rules::deployment::queries::is_for_next_release;
-use pgvet_model::application::{CachingDriver, KnownStatement, QueryLibrary};
+use pgvet_model::application::{Application, CachingDriver, KnownStatement, KnownWords, QueryLibrary};
 use pgvet_model::catalog::{Catalog, Relation, SqlType};
 use pgvet_model::effect::{RelationName, Visibility};
-use pgvet_model::routine::Trial;
+use pgvet_model::routine::{AllWords, Trial};
 use pgvet_syntax::ast::{AlterTableAction, Ast};
 use pgvet_syntax::source::TextRange;
 use smol_str::SmolStr;
@@ -111,12 +111,17 @@ fn check(context: &RuleContext<'_>, reporter: &mut Reporter<'_>) {
     if application.transactions.is_empty() || context.effects.fails.is_some() {
         return;
     }
-    for (table, range) in reshaped(context) {
-        let queries = application.transactions.iter().flat_map(|transaction| {
-            transaction.statements.iter().map(move |statement| (statement, transaction.library))
-        });
-        let mut changed: Vec<(&KnownStatement, Option<QueryLibrary>, Difference)> = queries
-            .filter_map(|(query, library)| Some((query, library, difference(context, query, library, table)?)))
+    let reshaped = reshaped(context);
+    if reshaped.is_empty() {
+        return;
+    }
+    let (path, version) = (context.session.settings.search_path(), context.target.version());
+    let trials = [context.before, context.after].map(|catalog| Trial::of_code(catalog, &path, version));
+    let queries = may_return(context.before, application, &reshaped);
+    for (table, range) in reshaped {
+        let named = queries.iter().filter(|(query, _)| may_name(&query.sql, &table.name));
+        let mut changed: Vec<(&KnownStatement, Option<QueryLibrary>, Difference)> = named
+            .filter_map(|(query, library)| Some((*query, *library, difference(context, query, *library, &trials)?)))
             .collect();
         // The surest evidence stands for the others.
         changed.sort_by_key(|(_, library, _)| *library != Some(QueryLibrary::Sqlx));
@@ -145,6 +150,21 @@ fn check(context: &RuleContext<'_>, reporter: &mut Reporter<'_>) {
         let only_types = changed.iter().all(|(.., difference)| *difference == Difference::Types);
         finding.help(help(driver.as_ref(), only_types)).emit();
     }
+}
+
+/// The queries that may return columns of one of the tables: they name it, or a function or view.
+fn may_return<'a>(
+    catalog: &Catalog,
+    application: &'a Application,
+    tables: &[(&Relation, TextRange)],
+) -> Vec<(&'a KnownStatement, Option<QueryLibrary>)> {
+    let functions = catalog.functions().map(|function| function.name.as_str());
+    let names = functions.chain(catalog.views().map(|view| view.name.as_str()));
+    let words: AllWords = names.chain(tables.iter().map(|(table, _)| table.name.as_str())).collect();
+    let is_led = |words_of_query: &KnownWords| words_of_query.leading().iter().any(|word| words.has(word));
+    let transactions = application.led_by_one_of(words.iter());
+    let queries = transactions.flat_map(|one| one.with_words().map(move |(query, words)| (query, words, one.library)));
+    queries.filter(|(_, words, _)| is_led(words)).map(|(query, _, library)| (query, library)).collect()
 }
 
 /// The existing tables whose columns the statement changes, and where.
@@ -199,15 +219,9 @@ fn difference(
     context: &RuleContext<'_>,
     query: &KnownStatement,
     library: Option<QueryLibrary>,
-    table: &Relation,
+    [before, after]: &[Trial; 2],
 ) -> Option<Difference> {
-    if !may_name(&query.sql, &table.name) {
-        return None;
-    }
-    let path = context.session.settings.search_path();
-    let version = context.target.version();
-    let columns = |catalog: &Catalog| Trial::of_code(catalog, &path, version).result_columns(&query.ast);
-    let (before, after) = (columns(context.before)?, columns(context.after)?);
+    let (before, after) = (before.result_columns(&query.ast)?, after.result_columns(&query.ast)?);
     let has_same_names = before.iter().map(|(name, _)| name).eq(after.iter().map(|(name, _)| name));
     let difference = if has_same_names { Difference::Types } else { Difference::Columns };
     // sqlc writes the names of the columns that the table had: if one is gone, the code fails for that reason.

@@ -53,11 +53,7 @@ declare_rule! {
 fn check_constraint(context: &DeclarationContext<'_>, reporter: &mut Reporter<'_>) {
     let Declared::Constraint { constraint, .. } = context.declared else { return };
     let Syntax::Check(condition) = &constraint.kind else { return };
-    let kept = context.relation.constraints.iter().find(|kept| match &kept.kind {
-        ConstraintKind::Check { expression, .. } => kept.enforced && expression.is_same(condition),
-        _ => false,
-    });
-    if let Some(kept) = kept
+    if let Some(kept) = context.relation.constraints.enforced_check(condition)
         && let ConstraintKind::Check { expression, columns } = &kept.kind
         && let Some(column) =
             columns.iter().find_map(|column| refused(context.catalog, context.relation, column, expression))

@@ -152,14 +152,14 @@ impl<'a> Setting<'a> {
         };
         let may_deadlock = |transaction: &&KnownTransaction| {
             let statements = transaction.with_words();
-            reach.may_deadlock(statements.map(|(statement, words)| reach.of_statement(&statement.ast, words.iter())))
+            reach.may_deadlock(statements.map(|(statement, words)| reach.of_query(&statement.ast, words)))
         };
         let is_deployed = |transaction: &&KnownTransaction| {
             let catalogs = [self.catalog, self.after];
             let is_new = |query| uses_new_relation(query, &self.search_path, catalogs, self.deployment);
             !transaction.statements.iter().any(is_new)
         };
-        let transactions = self.application.transactions.iter();
+        let transactions = self.application.with_one_of(reach.names());
         transactions.filter(may_deadlock).filter(is_deployed).filter_map(sequence).collect()
     }
 

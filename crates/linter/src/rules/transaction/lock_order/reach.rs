@@ -6,6 +6,7 @@
 
 use super::cycle::{Requested, Step};
 use indexmap::IndexMap;
+use pgvet_model::application::KnownWords;
 use pgvet_model::catalog::{Catalog, Function, Oid};
 use pgvet_model::routine::{AllWords, Routines, words_of};
 use pgvet_syntax::ast::{Ast, LockMode};
@@ -54,6 +55,9 @@ pub(super) enum Locked {
     Read(Bits),
     Changed(Bits),
 }
+
+/// Words of statements that are more than queries.
+const LOCKING: [&str; 5] = ["update", "share", "insert", "delete", "merge"];
 
 impl Locked {
     pub(super) fn is_empty(self) -> bool {
@@ -238,25 +242,36 @@ impl<'a> Reach<'a> {
         is_found || is_earlier(held & self.late, held)
     }
 
-    /// What a statement with these words may lock.
-    pub(super) fn of_statement<'w>(&self, ast: &Ast, words: impl Iterator<Item = &'w str>) -> Locked {
-        const LOCKING: [&str; 5] = ["update", "share", "insert", "delete", "merge"];
-        let (mut read, mut changed, mut is_query) = (0, 0, matches!(ast, Ast::Select(_)));
-        for word in words {
-            is_query &= !LOCKING.contains(&word);
-            if let Some(named) = self.words.get(word) {
-                is_query &= !named.is_function;
-                read |= named.read;
-                changed |= named.changed;
-            }
-        }
-        if is_query { Locked::Read(read & self.unreadable) } else { Locked::Changed(changed) }
+    /// The names of what leads to a lock.
+    pub(super) fn names(&self) -> impl Iterator<Item = &str> {
+        self.words.keys().map(SmolStr::as_str)
     }
 
-    /// The same for a text.
+    /// What a known statement may lock.
+    pub(super) fn of_query(&self, ast: &Ast, words: &KnownWords) -> Locked {
+        let is_query = matches!(ast, Ast::Select(_)) && !LOCKING.iter().any(|word| words.all.has(word));
+        self.of_names(is_query, words.all.iter().filter_map(|word| self.words.get(word)).copied())
+    }
+
+    /// What a statement with this text may lock.
     pub(super) fn of_text(&self, ast: &Ast, text: &str) -> Locked {
         let words: Vec<Cow<'_, str>> = words_of(text).map(in_lower_case).collect();
-        self.of_statement(ast, words.iter().map(AsRef::as_ref))
+        let is_query = matches!(ast, Ast::Select(_)) && !words.iter().any(|word| LOCKING.contains(&&**word));
+        self.of_names(is_query, words.iter().filter_map(|word| self.words.get(&**word)).copied())
+    }
+
+    fn of_names(&self, is_query: bool, names: impl Iterator<Item = Named>) -> Locked {
+        let mut all = Named::default();
+        for named in names {
+            all.read |= named.read;
+            all.changed |= named.changed;
+            all.is_function |= named.is_function;
+        }
+        if is_query && !all.is_function {
+            Locked::Read(all.read & self.unreadable)
+        } else {
+            Locked::Changed(all.changed)
+        }
     }
 
     /// What code with these words may lock.

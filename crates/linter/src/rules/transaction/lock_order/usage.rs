@@ -36,7 +36,7 @@ impl Setting<'_> {
         let is_granted = || self.catalog.privileges(oid).any(|given| given.grantee != PUBLIC);
         let is_queried = || {
             let mut statements = self.application.transactions.iter().flat_map(KnownTransaction::with_words);
-            statements.any(|(_, words)| words.may_name(&function.name))
+            statements.any(|(_, words)| words.all.may_name(&function.name))
         };
         calls_per_hour(self.functions, &function.schema, &function.name).is_some()
             || !self.routines.triggers_of(oid).is_empty()
