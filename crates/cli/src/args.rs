@@ -2,6 +2,7 @@
 
 mod capture;
 mod check;
+mod described;
 mod input;
 pub(crate) mod names;
 mod output;
@@ -21,6 +22,7 @@ pub(crate) use scratch::{RoundtripArgs, ScratchArgs, SquashArgs};
 
 use crate::trace_args::TraceArgs;
 use clap::{Args, Parser, Subcommand, ValueEnum};
+use described::Described;
 use pgvet_workspace::config::parse_duration;
 use std::path::PathBuf;
 use std::time::Duration;
@@ -48,50 +50,50 @@ pub(crate) struct Cli {
 #[command(defer = true)]
 pub(crate) enum Command {
     /// Report the problems in migrations.
-    Check(CheckArgs),
+    Check(Described<CheckArgs>),
     /// Replace a blocking migration by several safer ones.
-    Rewrite(RewriteArgs),
+    Rewrite(Described<RewriteArgs>),
     /// Show the locks, rewrites and scans of each statement.
-    Effects(EffectsArgs),
+    Effects(Described<EffectsArgs>),
     /// Write `pgvet.toml` for this repository.
-    Init(InitArgs),
+    Init(Described<InitArgs>),
     /// Record the current findings as known, so that `check` reports only new ones.
-    Baseline(BaselineArgs),
+    Baseline(Described<BaselineArgs>),
     /// Show the migrations that were detected and the configuration in effect.
-    Config(ConfigArgs),
+    Config(Described<ConfigArgs>),
     /// Run migrations on a real server, and measure their locks, rewrites and writes.
-    Trace(Box<TraceArgs>),
+    Trace(Described<Box<TraceArgs>>),
     /// Run the migrations of a framework on a temporary server, and check the SQL that they send.
-    Capture(Box<CaptureArgs>),
+    Capture(Described<Box<CaptureArgs>>),
     /// Run the language server for editors.
-    Lsp(LspArgs),
+    Lsp(Described<LspArgs>),
     /// Run the MCP server for coding assistants, on standard input and output.
-    Mcp(McpArgs),
+    Mcp(Described<McpArgs>),
     /// Show the tables, columns, constraints and indexes as of a migration.
-    Schema(SchemaArgs),
+    Schema(Described<SchemaArgs>),
     /// Count the rows of a production database that would make migrations fail.
-    Precheck(PrecheckArgs),
+    Precheck(Described<PrecheckArgs>),
     /// Show the differences between two schemas: of migrations, of a dump or of a live database.
-    Diff(DiffArgs),
+    Diff(Described<DiffArgs>),
     /// Show where a live database differs from its migrations.
-    Drift(DriftArgs),
+    Drift(Described<DriftArgs>),
     /// Shrink migrations or a query as far as possible while they still show a finding, a lock, an error or
     /// the output of a query.
-    Reduce(Box<ReduceArgs>),
+    Reduce(Described<Box<ReduceArgs>>),
     /// Run each migration up, down and up again on a temporary server, and compare schema and rows.
-    Roundtrip(Box<RoundtripArgs>),
+    Roundtrip(Described<Box<RoundtripArgs>>),
     /// Write one file that replaces a migration history, or compare such a file with the history.
-    Squash(Box<SquashArgs>),
+    Squash(Described<Box<SquashArgs>>),
     /// Read the sizes and traffic of a production database, so that `check` knows them.
-    Snapshot(SnapshotArgs),
+    Snapshot(Described<SnapshotArgs>),
     /// Explain a rule, or list the rules of a category.
-    Explain(ExplainArgs),
+    Explain(Described<ExplainArgs>),
     /// List the rules.
-    Rules(RulesArgs),
+    Rules(Described<RulesArgs>),
     /// Print the completions for a shell.
-    Completions(CompletionsArgs),
+    Completions(Described<CompletionsArgs>),
     /// Print a manual page, or write all of them.
-    Man(ManArgs),
+    Man(Described<ManArgs>),
     /// Print the JSON schema of the output of `check --format json`.
     JsonSchema,
 }
