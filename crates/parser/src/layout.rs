@@ -1295,6 +1295,12 @@ const _: () = {
     assert!(offset_of!(nodes::TransactionStmt<'_>, gid) == 24);
     assert!(offset_of!(nodes::TransactionStmt<'_>, chain) == 32);
     assert!(offset_of!(nodes::TransactionStmt<'_>, location) == 36);
+    assert!(size_of::<nodes::TriggerTransition<'_>>() == 24);
+    assert!(align_of::<nodes::TriggerTransition<'_>>() == 8);
+    assert!(offset_of!(nodes::TriggerTransition<'_>, tag) == 0);
+    assert!(offset_of!(nodes::TriggerTransition<'_>, name) == 8);
+    assert!(offset_of!(nodes::TriggerTransition<'_>, is_new) == 16);
+    assert!(offset_of!(nodes::TriggerTransition<'_>, is_table) == 17);
     assert!(size_of::<nodes::TruncateStmt<'_>>() == 24);
     assert!(align_of::<nodes::TruncateStmt<'_>>() == 8);
     assert!(offset_of!(nodes::TruncateStmt<'_>, tag) == 0);

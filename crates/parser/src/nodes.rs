@@ -1784,6 +1784,15 @@ pub struct TransactionStmt<'t> {
 
 #[repr(C)]
 #[derive(Debug)]
+pub struct TriggerTransition<'t> {
+    pub tag: NodeTag,
+    pub name: Text<'t>,
+    pub is_new: bool,
+    pub is_table: bool,
+}
+
+#[repr(C)]
+#[derive(Debug)]
 pub struct TruncateStmt<'t> {
     pub tag: NodeTag,
     pub relations: List<'t>,
@@ -2789,6 +2798,7 @@ pub enum Node<'t> {
     SubLink(&'t SubLink<'t>),
     TableLikeClause(&'t TableLikeClause<'t>),
     TransactionStmt(&'t TransactionStmt<'t>),
+    TriggerTransition(&'t TriggerTransition<'t>),
     TruncateStmt(&'t TruncateStmt<'t>),
     TypeCast(&'t TypeCast<'t>),
     TypeName(&'t TypeName<'t>),
@@ -2977,6 +2987,7 @@ impl<'t> NodeRef<'t> {
                 NodeTag::SUB_LINK => Node::SubLink(self.cast()),
                 NodeTag::TABLE_LIKE_CLAUSE => Node::TableLikeClause(self.cast()),
                 NodeTag::TRANSACTION_STMT => Node::TransactionStmt(self.cast()),
+                NodeTag::TRIGGER_TRANSITION => Node::TriggerTransition(self.cast()),
                 NodeTag::TRUNCATE_STMT => Node::TruncateStmt(self.cast()),
                 NodeTag::TYPE_CAST => Node::TypeCast(self.cast()),
                 NodeTag::TYPE_NAME => Node::TypeName(self.cast()),
@@ -3059,6 +3070,7 @@ impl NodeTag {
     pub(crate) const COMMON_TABLE_EXPR: Self = Self(115);
     pub(crate) const MERGE_WHEN_CLAUSE: Self = Self(116);
     pub(crate) const RETURNING_CLAUSE: Self = Self(118);
+    pub(crate) const TRIGGER_TRANSITION: Self = Self(119);
     pub(crate) const JSON_OUTPUT: Self = Self(120);
     pub(crate) const JSON_ARGUMENT: Self = Self(121);
     pub(crate) const JSON_FUNC_EXPR: Self = Self(122);

@@ -6,7 +6,8 @@ use crate::catalog::{RelationKind, SearchPath};
 use crate::deployment::Deployment;
 use imbl::{OrdMap, OrdSet, Vector};
 use pgvet_syntax::ast::{
-    Expr, Firing, PartitionBound, PartitionStrategy, Persistence, ReplicaIdentity, TriggerEvents, TriggerTiming,
+    Expr, Firing, PartitionBound, PartitionStrategy, Persistence, ReplicaIdentity, TransitionTable, TriggerEvents,
+    TriggerTiming,
 };
 use pgvet_syntax::source::TextRange;
 use serde::{Deserialize, Serialize};
@@ -284,7 +285,7 @@ pub struct Trigger {
     /// The arguments of the function.
     pub arguments: Vec<SmolStr>,
     /// REFERENCING OLD or NEW TABLE.
-    pub transitions: bool,
+    pub transitions: Vec<TransitionTable>,
     /// Cloned from the parent of a partition.
     pub inherited: bool,
     /// The name in CREATE TRIGGER, or the statement that made it: index of the file and range.

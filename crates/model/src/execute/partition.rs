@@ -136,7 +136,7 @@ impl Executor<'_> {
     /// Source: PostgreSQL 18, `src/backend/commands/trigger.c`, `FindTriggerIncompatibleWithInheritance`.
     pub(super) fn check_triggers_of_child(&self, child: Oid, name: &ObjectName) -> Run {
         let mut triggers = self.catalog.relation(child).triggers.iter();
-        match triggers.find(|trigger| trigger.for_each_row && trigger.transitions) {
+        match triggers.find(|trigger| trigger.for_each_row && !trigger.transitions.is_empty()) {
             Some(trigger) => {
                 let reason = format!("trigger \"{}\" prevents the table from becoming a child", trigger.name);
                 fail("0A000", reason, name.range())

@@ -42,7 +42,7 @@ impl Executor<'_> {
             initially_deferred: create.initially_deferred,
             condition: create.condition.clone().map(Arc::new),
             arguments: create.arguments.clone(),
-            transitions: create.transitions,
+            transitions: create.transitions.clone(),
             inherited: false,
             defined_at: self.place_of(create.name.range),
         };
@@ -90,11 +90,11 @@ impl Executor<'_> {
         if create.for_each_row && create.events.truncate {
             return fail("0A000", "TRUNCATE FOR EACH ROW triggers are not supported", range);
         }
-        if create.transitions && relation.kind == RelationKind::View {
+        if !create.transitions.is_empty() && relation.kind == RelationKind::View {
             return fail("42809", "triggers on views cannot have transition tables", range);
         }
         let in_tree = relation.kind == RelationKind::PartitionedTable || !relation.parents.is_empty();
-        if create.transitions && create.for_each_row && in_tree {
+        if !create.transitions.is_empty() && create.for_each_row && in_tree {
             let reason = "ROW triggers with transition tables are not supported on partitioned tables and children";
             return fail("0A000", reason, range);
         }

@@ -8,7 +8,8 @@ use crate::object::{
 use pgvet_model::builtin;
 use pgvet_model::catalog::{self, Catalog, IdentityKind, Oid, TEMPORARY_SCHEMA};
 use pgvet_syntax::ast::{
-    Firing, IndexElement, Persistence, ReferentialAction, ReplicaIdentity, TriggerEvents, TriggerTiming,
+    Firing, IndexElement, Persistence, ReferentialAction, ReplicaIdentity, TransitionTable, TriggerEvents,
+    TriggerTiming,
 };
 use smol_str::SmolStr;
 use std::collections::BTreeSet;
@@ -237,8 +238,10 @@ fn replica_identity(identity: &ReplicaIdentity) -> String {
 fn trigger(trigger: &catalog::Trigger, function: Name) -> Trigger {
     let TriggerEvents { insert, update, delete, truncate } = trigger.events;
     let events = [(insert, "INSERT"), (update, "UPDATE"), (delete, "DELETE"), (truncate, "TRUNCATE")];
-    let transition_tables =
-        if trigger.transitions { Known::unknown("the names of transition tables") } else { Known::Value(Vec::new()) };
+    let transition_table =
+        |table: &TransitionTable| format!("{} {}", if table.is_new { "NEW" } else { "OLD" }, table.name);
+    let (new, old): (Vec<_>, Vec<_>) = trigger.transitions.iter().partition(|table| table.is_new);
+    let transition_tables = Known::Value(old.into_iter().chain(new).map(transition_table).collect());
     Trigger {
         name: trigger.name.to_string(),
         timing: match trigger.timing {

@@ -196,9 +196,16 @@ pub struct CreateTrigger {
     pub condition: Option<Expr>,
     /// The arguments of the function.
     pub arguments: Vec<SmolStr>,
-    /// Whether it has transition tables (REFERENCING).
-    pub transitions: bool,
+    /// REFERENCING OLD or NEW TABLE.
+    pub transitions: Vec<TransitionTable>,
     pub keyword: TextRange,
+}
+
+/// A table with the old or the new rows of the statement that fires a trigger.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct TransitionTable {
+    pub is_new: bool,
+    pub name: SmolStr,
 }
 
 /// BEFORE, AFTER, INSTEAD OF.

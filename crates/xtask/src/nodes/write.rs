@@ -27,7 +27,7 @@ pub(super) const NODES: &str = "
     PublicationTable RangeFunction RangeSubselect RangeTableFunc RangeTableFuncCol RangeTableSample RangeVar RawStmt
     ReassignOwnedStmt RefreshMatViewStmt ReindexStmt RenameStmt ReplicaIdentityStmt ResTarget ReturnStmt
     ReturningClause RoleSpec RowExpr RuleStmt SecLabelStmt SelectStmt SetToDefault SortBy SQLValueFunction StatsElem
-    String SubLink TableLikeClause TransactionStmt TruncateStmt TypeCast TypeName UpdateStmt VacuumRelation VacuumStmt
+    String SubLink TableLikeClause TransactionStmt TriggerTransition TruncateStmt TypeCast TypeName UpdateStmt VacuumRelation VacuumStmt
     VariableSetStmt ViewStmt WindowDef WithClause XmlExpr XmlSerialize
 ";
 

@@ -3,8 +3,6 @@
 use crate::rule::RoutineContext;
 use pgvet_model::routine::{Dynamic, Node, Step};
 use pgvet_syntax::ast::{Ast, ObjectName, QueryBody};
-use pgvet_syntax::lexer::tokenize;
-use pgvet_syntax::source::TextRange;
 use rustc_hash::FxHashSet;
 use smol_str::SmolStr;
 
@@ -13,7 +11,7 @@ pub(super) fn is_whole(dynamic: &Dynamic) -> bool {
     dynamic.constant.as_ref().is_some_and(pgvet_syntax::plpgsql::ConstantSql::is_complete)
 }
 
-/// The tables that the code itself creates or changes.
+/// The tables that the code itself creates or changes, and the transition tables of its triggers.
 #[derive(Debug, Default)]
 pub(super) struct Changed {
     named: FxHashSet<SmolStr>,
@@ -23,11 +21,8 @@ pub(super) struct Changed {
 
 impl Changed {
     pub(super) fn of(context: &RoutineContext<'_>, steps: &[Step<'_>]) -> Self {
-        let mut changed = Self::default();
-        match transition_tables(context) {
-            Some(names) => changed.named.extend(names),
-            None => changed.any = true,
-        }
+        let transitions = context.triggers().iter().flat_map(|using| &using.trigger.transitions);
+        let mut changed = Self { named: transitions.map(|table| table.name.clone()).collect(), any: false };
         for sql in steps.iter().flat_map(|step| &step.sql) {
             if let Some(name) = changed_table(sql.ast) {
                 changed.named.insert(name.clone());
@@ -48,28 +43,6 @@ impl Changed {
     pub(super) fn may_be(&self, name: &ObjectName) -> bool {
         self.any || self.named.contains(&name.name.text)
     }
-}
-
-/// The names that the triggers of a function give its transition tables: `REFERENCING NEW TABLE AS fresh`. The tree of
-/// CREATE TRIGGER does not keep them. `None` if the statement is not in the file.
-fn transition_tables(context: &RoutineContext<'_>) -> Option<Vec<SmolStr>> {
-    let mut names = Vec::new();
-    for using in context.triggers().iter().filter(|using| using.trigger.transitions) {
-        let (file, place) = using.trigger.defined_at;
-        let migration = context.routines.migrations.get(file as usize)?;
-        let known = names.len();
-        let text = migration.file.text.as_str();
-        let tokens = tokenize(text, TextRange::new(place.start, text.len() as u32));
-        let end = tokens.iter().position(|token| token.is_keyword(text, "EXECUTE")).unwrap_or(tokens.len());
-        for at in (0..end).filter(|at| tokens[*at].is_keyword(text, "TABLE")) {
-            let name = tokens[at + 1..end].iter().find(|token| !token.is_keyword(text, "AS"));
-            names.extend(name.map(|name| name.text(text).trim_matches('"').to_ascii_lowercase().into()));
-        }
-        if names.len() == known {
-            return None;
-        }
-    }
-    Some(names)
 }
 
 /// The table that a statement of the code creates or changes.

@@ -4,7 +4,7 @@ use super::context::{Context, Span, exact, string, strings};
 use super::name::def_elem;
 use crate::ast::{
     AlterFunction, Ast, CreateFunction, CreateRule, CreateTrigger, FunctionBody, FunctionParameter, ParameterMode,
-    Query, QueryBody, Rare, RuleEvent, Select, Signature, Target, TriggerEvents, TriggerTiming,
+    Query, QueryBody, Rare, RuleEvent, Select, Signature, Target, TransitionTable, TriggerEvents, TriggerTiming,
 };
 use crate::lexer::TokenKind;
 use crate::source::TextRange;
@@ -169,7 +169,7 @@ impl Context<'_> {
             columns: self.names(after_name.from(of.map_or(after_name.start, |of| of + 1)), create.columns),
             condition: self.optional(create.when_clause),
             arguments: strings(create.args),
-            transitions: create.transition_rels.iter().next().is_some(),
+            transitions: create.transition_rels.iter().filter_map(transition_table).collect(),
             keyword: self.range(span.to(word + 1)),
         }
     }
@@ -207,6 +207,15 @@ fn flattened(node: pg::NodeRef<'_>) -> Vec<pg::NodeRef<'_>> {
 }
 
 /// `TRIGGER_TYPE`_* of PostgreSQL 18 `src/include/catalog/pg_trigger.h`.
+fn transition_table(node: pg::NodeRef<'_>) -> Option<TransitionTable> {
+    match node.node() {
+        Node::TriggerTransition(table) => {
+            Some(TransitionTable { is_new: table.is_new, name: SmolStr::new(&*table.name) })
+        }
+        _ => None,
+    }
+}
+
 fn trigger_timing(bits: i32) -> TriggerTiming {
     match bits {
         2 => TriggerTiming::Before,
