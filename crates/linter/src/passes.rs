@@ -216,7 +216,7 @@ mod tests {
             let files = [file("1.sql", "CREATE TABLE t (b int);"), file("2.sql", text)];
             let repository = std::iter::once((1, evidence)).collect();
             let settings = Settings { repository, confidence: Confidence::Possible, ..Settings::default() };
-            let migrations = files.each_ref().map(|file| pgvet_model::migration::Migration::new(file));
+            let migrations = files.each_ref().map(pgvet_model::migration::Migration::new);
             let found = crate::check::check(&migrations, &settings);
             found.iter().find(|found| found.rule == "statement-will-fail").map(|found| found.confidence).unwrap()
         };

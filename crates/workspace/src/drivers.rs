@@ -151,7 +151,8 @@ fn lines(text: &str, is_wanted: impl Fn(&str) -> bool) -> String {
 fn dependencies(text: &str) -> String {
     let manifest: Option<serde_json::Value> = serde_json::from_str(text).ok();
     let named = manifest.as_ref().and_then(|manifest| manifest.get("dependencies")?.as_object());
-    named.into_iter().flatten().map(|(name, _)| format!("\"{name}\"\n")).collect()
+    let quoted: Vec<String> = named.into_iter().flatten().map(|(name, _)| format!("\"{name}\"")).collect();
+    quoted.join("\n")
 }
 
 #[cfg(test)]

@@ -56,8 +56,8 @@ impl Manifests {
     /// Returns what the project around a folder of migrations says about their database. The nearest manifest that has
     /// drivers decides, unless something nearer speaks of PostgreSQL.
     pub(crate) fn database(&mut self, migrations: &Path, nearby: &Nearby) -> Database {
-        if let Some(other) = of_lists(migrations, nearby) {
-            return Database { other, doubt: None };
+        if let Some(listed) = of_lists(migrations, nearby) {
+            return listed;
         }
         let migrations = absolute(migrations);
         let Some(top) = Repositories::default().top(&migrations) else { return Database::default() };
@@ -114,7 +114,7 @@ impl Level {
 /// `meta/_journal.json`, and 1.0.0-rc.5, `snapshot.json`, `dialect`; Prisma 6 documentation, "`migration_lock.toml`".
 ///
 /// `None` if there is no such file.
-fn of_lists(migrations: &Path, nearby: &Nearby) -> Option<Option<Dialect>> {
+fn of_lists(migrations: &Path, nearby: &Nearby) -> Option<Database> {
     let named =
         |line: &str| DATABASES.iter().find(|(word, _)| line.contains(&format!("\"{word}\""))).map(|(_, one)| *one);
     let line_of = |file: &Path, key: &str| {
@@ -125,7 +125,11 @@ fn of_lists(migrations: &Path, nearby: &Nearby) -> Option<Option<Dialect>> {
     let snapshot = || line_of(&migrations.join("snapshot.json"), "dialect");
     let lock = || line_of(&migrations.join("migration_lock.toml"), "provider");
     let lock_above = || line_of(&migrations.parent()?.join("migration_lock.toml"), "provider");
-    journal().or_else(snapshot).or_else(lock).or_else(lock_above).map(|line| named(&line))
+    journal()
+        .or_else(snapshot)
+        .or_else(lock)
+        .or_else(lock_above)
+        .map(|line| Database { other: named(&line), doubt: None })
 }
 
 /// The database of a Cargo.toml, if a crate has the features of that database or is its driver.

@@ -146,7 +146,7 @@ pub(super) fn likeness(expression: &Expr) -> u64 {
 impl Named<Constraint> {
     /// The enforced CHECK with this condition that comes first.
     pub fn enforced_check(&self, condition: &Expr) -> Option<&Arc<Constraint>> {
-        self.from_first_like(likeness(condition)).find(|constraint| match &constraint.kind {
+        self.beginning_with_like(likeness(condition)).find(|constraint| match &constraint.kind {
             ConstraintKind::Check { expression, .. } => constraint.enforced && expression.is_same(condition),
             _ => false,
         })

@@ -125,7 +125,7 @@ impl<T: Part> Named<T> {
     }
 
     /// The parts from the first of a likeness on, or all where that is not searched for.
-    pub(super) fn from_first_like(&self, likeness: u64) -> impl Iterator<Item = &Arc<T>> {
+    pub(super) fn beginning_with_like(&self, likeness: u64) -> impl Iterator<Item = &Arc<T>> {
         let first = if self.len() > FEW { self.alike.get(&likeness).copied() } else { Some(0) };
         first.into_iter().flat_map(|first| self.parts.range(first..).map(|(_, part)| &part.0))
     }

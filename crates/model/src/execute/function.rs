@@ -111,7 +111,7 @@ impl Executor<'_> {
 
     /// Whether the session checks the code of functions when it defines them; `None` if that is not known.
     ///
-    /// Source: PostgreSQL 18 documentation, "check_function_bodies".
+    /// Source: PostgreSQL 18 documentation, "`check_function_bodies`".
     fn checks_bodies(&self) -> Option<bool> {
         const SETTING: &str = "check_function_bodies";
         let settings = &self.session.settings;

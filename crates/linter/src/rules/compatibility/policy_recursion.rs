@@ -383,11 +383,12 @@ fn help(context: &MigrationContext<'_>, step: &Step<'_>) -> String {
              {user}: compare with session_user, auth.uid() or a parameter instead"
         ),
         Some(function) => {
-            let path: Vec<String> = match function.settings.iter().any(|(name, _)| name == "search_path") {
-                true => Vec::new(),
-                false => vec![identifier(&function.schema), "pg_temp".to_owned()],
+            let has_path = function.settings.iter().any(|(name, _)| name == "search_path");
+            let path = if has_path {
+                String::new()
+            } else {
+                format!(" SET search_path = {}, pg_temp", identifier(&function.schema))
             };
-            let path = if path.is_empty() { String::new() } else { format!(" SET search_path = {}", path.join(", ")) };
             let signature = signature_of(context.after, context.settings, function);
             format!(
                 "run the function with the privileges of its owner; {owner}, so that the policies of `{read}` do not \

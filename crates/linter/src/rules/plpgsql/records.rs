@@ -7,10 +7,11 @@ use pgvet_syntax::plpgsql::{DataType, LoopKind, SqlText, Statement, StatementKin
 use pgvet_syntax::source::TextRange;
 use rustc_hash::FxHashMap;
 use smol_str::SmolStr;
+use std::collections::BTreeMap;
 
 /// Returns the fields of variables with the type of a table's rows, and of those of type `record` that one query fills.
 pub(super) fn of<'a>(routine: &Routine, known: Known<'_, 'a>) -> FxHashMap<SmolStr, Columns<'a>> {
-    let mut declared: FxHashMap<SmolStr, Option<VariableKind>> = FxHashMap::default();
+    let mut declared: BTreeMap<SmolStr, Option<VariableKind>> = BTreeMap::new();
     for variable in routine.variables() {
         declared.entry(variable.name).and_modify(|kind| *kind = None).or_insert(Some(variable.kind));
     }

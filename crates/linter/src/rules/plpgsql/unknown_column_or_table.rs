@@ -262,13 +262,11 @@ impl<'f> Finder<'f> {
         if columns.has(field) != Some(false) {
             return;
         }
-        match columns {
-            Columns::Relation(relation) => self.no_column(range, field, relation, None),
-            _ => {
-                let what = format!("the query that fills `{record}` returns no column `{field}`");
-                self.add(Missing { range, what, is_gone: false, near: None, doubt: None });
-            }
+        if let Columns::Relation(relation) = columns {
+            return self.no_column(range, field, relation, None);
         }
+        let what = format!("the query that fills `{record}` returns no column `{field}`");
+        self.add(Missing { range, what, is_gone: false, near: None, doubt: None });
     }
 
     /// Fields in expressions that call nothing, which are not parsed.

@@ -10,6 +10,7 @@ use pgvet_syntax::ast::{
 };
 use pgvet_syntax::lexer::TokenKind;
 use pgvet_syntax::source::TextRange;
+use std::fmt::Write as _;
 
 declare_rule! {
     /// A definition with a name of more than 63 bytes, which PostgreSQL truncates.
@@ -79,7 +80,7 @@ fn check(context: &RuleContext<'_>, reporter: &mut Reporter<'_>) {
         let mut message = format!("this name has {} bytes, and PostgreSQL truncates it to `{cut}`", name.len());
         let found = find_elsewhere(context, name, cut);
         if let Some(Elsewhere::OtherName(other)) = found {
-            message += &format!(", as it does with `{other}`");
+            let _ = write!(message, ", as it does with `{other}`");
         }
         let mut finding = reporter.report(token.range, message);
         if use_of_name == Use::Internal {

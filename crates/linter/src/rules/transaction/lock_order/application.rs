@@ -319,7 +319,7 @@ impl<'a> Setting<'a> {
         let (mut late, mut at_once) = (FxHashSet::default(), FxHashSet::default());
         for change in &effects.data_changes {
             let Some(table) = self.catalog.get_relation(change.relation.oid) else { continue };
-            for constraint in table.constraints.iter() {
+            for constraint in &table.constraints {
                 let Some(key) = constraint.foreign_key().filter(|_| change.kind != DataChangeKind::Delete) else {
                     continue;
                 };
