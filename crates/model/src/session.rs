@@ -285,6 +285,8 @@ pub struct HeldLock {
     pub patience: Option<u64>,
     /// Whether other sessions could wait for it.
     pub exposed: bool,
+    /// See [`RelationName::unseen_part`](crate::effect::RelationName::unseen_part).
+    pub unseen_part: Option<SmolStr>,
     pub place: Place,
     /// The part of the statement that requests it.
     pub range: TextRange,
@@ -306,6 +308,7 @@ impl HeldLock {
             cause: lock.cause,
             patience: lock.patience,
             exposed: lock.relation.visibility.is_exposed(),
+            unseen_part: lock.relation.unseen_part.clone(),
             place,
             range,
         }

@@ -238,6 +238,6 @@ mod tests {
         let mut queries = Queries::default();
         queries.of_sqlx(root.path());
         assert_eq!(queries.application.transactions.len(), 2);
-        assert!(queries.notes[0].message.starts_with("2 queries were not read"), "{:?}", queries.notes);
+        assert!(queries.notes[0].message.starts_with("has 2 queries that pgvet did not read"), "{:?}", queries.notes);
     }
 }

@@ -341,7 +341,12 @@ fn a_list_of_captured_migrations_hides_none() {
             "exit 2\n",
             &["`m/2.sql` is not listed in `pgvet-capture.json`, which is in the same folder"],
         ),
-        (&titled, listed, "exit 0\n", &["`m/1.sql` and 1 other file name no source in this project, so nothing is"]),
+        (
+            &titled,
+            listed,
+            "exit 0\n",
+            &["`m/1.sql` and 1 other file were captured from migrations outside this project"],
+        ),
     ] {
         let manifest = format!(r#"{{"version": 1, "tool": "knex", "root": "..", "files": [{listed}]}}"#);
         let files = [("m/1.sql", &*table), ("m/2.sql", text), ("m/pgvet-capture.json", &manifest)];

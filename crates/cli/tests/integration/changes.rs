@@ -145,7 +145,7 @@ fn files_that_a_walk_does_not_reach_are_counted_in_the_summary() {
         let folder = new();
         symlink(target, folder.path().join("m/more")).unwrap();
         let found = concise(&folder, &["m"]);
-        assert!(found.contains(said) && found.contains("behind links") != said.is_empty(), "{target}: {found}");
+        assert!(found.contains(said) && found.contains("symbolically linked") != said.is_empty(), "{target}: {found}");
         assert!(!found.contains("3_c.sql"), "nothing outside is read: {found}");
     }
     let folder = new();

@@ -27,6 +27,11 @@ impl fmt::Display for Assumption {
                 "assumes that `{table}` is large, although a unique index allows at most {keys} rows: constraints or \
                  types list all values of the indexed columns"
             ),
+            Self::LargeThough { table, because: FewRows::CreatedAgain } => write!(
+                f,
+                "assumes that `{table}` already exists and is large, although this migration creates it: PostgreSQL \
+                 refuses that if the table exists"
+            ),
             Self::LargeThough { table, because: FewRows::MadeIfMissing } => write!(
                 f,
                 "assumes that `{table}` already exists and is large, although this migration contains CREATE TABLE IF \

@@ -141,6 +141,8 @@ pub struct Birth {
     pub changed_in: Option<Deployment>,
     /// The deployment that creates it unless it exists, where an earlier use is all that shows that it does.
     pub made_if_missing_in: Option<Deployment>,
+    /// The last deployment with a statement that creates it again, and that PostgreSQL refuses for that reason.
+    pub created_again_in: Option<Deployment>,
     /// Whether the statement that created it leaves one that exists as it is.
     pub if_not_exists: bool,
     /// The first deployment with a statement that fails if it does not exist, where no statement has shown who creates it.
@@ -174,6 +176,7 @@ impl Birth {
             emptied: None,
             changed_in: None,
             made_if_missing_in: None,
+            created_again_in: None,
             if_not_exists: false,
             needed_in: None,
             generates_keys: false,

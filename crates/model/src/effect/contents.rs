@@ -17,6 +17,8 @@ pub enum FewRows {
     ListedKeys { keys: u64 },
     /// This deployment creates the table unless it exists, and only an earlier use shows that it does.
     MadeIfMissing,
+    /// This deployment creates the table, which PostgreSQL refuses if it exists.
+    CreatedAgain,
     /// Migrations insert its rows one by one, as into a lookup table.
     Listed { rows: u64 },
 }

@@ -11,10 +11,13 @@ impl Executor<'_> {
         if let Some(emptied) = self.emptied(relation) {
             return Some(if emptied.truncated { FewRows::Truncated } else { FewRows::Deleted });
         }
+        let birth = relation.birth;
+        if birth.created_again_in.is_some() && birth.created_again_in == self.deployment {
+            return Some(FewRows::CreatedAgain);
+        }
         if let Some(keys) = self.catalog.listed_keys(relation) {
             return Some(FewRows::ListedKeys { keys });
         }
-        let birth = relation.birth;
         if birth.empty_in.is_some() && birth.empty_in == self.deployment {
             let is_cause =
                 |column: &&Column| column.not_null && column.added_in == birth.empty_in && column.default.is_none();

@@ -31,8 +31,11 @@ impl Executor<'_> {
         }
         for (schema, name, kind) in names {
             let birth = self.birth(false);
+            let taken = self.catalog.relation_named(&schema, &name);
             if let Some(relation) = self.catalog.add_refused_relation(schema, name, kind, birth) {
                 self.catalog.doubt(relation);
+            } else if let Some(taken) = taken.filter(|_| kind.is_table()) {
+                self.catalog.relation_mut(taken).birth.created_again_in = self.deployment;
             }
         }
     }

@@ -104,9 +104,9 @@ impl HeldLocks {
         self.all.of(relation)
     }
 
-    /// Whether the transaction holds a lock on the relation that is at least as strong.
+    /// Whether the transaction surely holds a lock on the relation that is at least as strong.
     pub fn holds(&self, relation: Oid, mode: LockMode) -> bool {
-        self.of(relation).any(|held| held.mode >= mode)
+        self.of(relation).any(|held| held.mode >= mode && held.unseen_part.is_none())
     }
 
     /// Whether a lock on the relation makes writers wait.
@@ -193,6 +193,7 @@ mod tests {
             cause,
             patience: None,
             exposed: true,
+            unseen_part: None,
             place: Place { file: 0, range: TextRange::default() },
             range: TextRange::default(),
         }

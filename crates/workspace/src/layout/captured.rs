@@ -470,6 +470,6 @@ mod tests {
         fs::remove_file(at("db").join(MANIFEST)).unwrap();
         fs::remove_file(at("1.py")).unwrap();
         assert_eq!(stale("a.sql"), None);
-        assert!(stale("b.sql").unwrap().contains("does not list it"));
+        assert!(stale("b.sql").unwrap().contains("is not listed in"));
     }
 }

@@ -65,7 +65,7 @@ fn a_file_without_text_beside_migrations_is_skipped() {
     let project = load(&Request { paths: vec![root.path().to_owned()], ..Request::default() });
     assert_eq!(project.problems, []);
     assert_eq!(project.skipped.iter().map(|skipped| skipped.reason).collect::<Vec<_>>(), [SkipReason::NoText]);
-    assert!(project.notes.iter().any(|note| note.message.starts_with("was skipped: it has NUL bytes")));
+    assert!(project.notes.iter().any(|note| note.message.starts_with("was skipped: it contains NUL bytes")));
 
     let with_version = folder(&[("V1__a.sql", b"SELECT 1;"), ("V2__b.sql", utf16)]);
     let named = folder(&[("V1__a.sql", b"SELECT 1;"), ("notes.sql", utf16)]);

@@ -3,7 +3,7 @@
 use crate::report::Reporter;
 use crate::rule::{RoutineContext, declare_rule};
 use pgvet_model::routine::{Around, Node, Sql, Step};
-use pgvet_syntax::ast::{AlterTableAction, AlterTableCommand, Ast, ObjectKind, ObjectName};
+use pgvet_syntax::ast::{AlterTableAction, AlterTableCommand, Ast, ExprKind, Literal, ObjectKind, ObjectName, Part};
 use pgvet_syntax::plpgsql::{DeclarationKind, HOLE, Into, LoopKind, StatementKind};
 
 declare_rule! {
@@ -49,7 +49,11 @@ fn check(context: &RoutineContext<'_>, reporter: &mut Reporter<'_>) {
     for step in context.routine.steps() {
         for sql in step.sql.iter().filter(|sql| sql.dynamic.is_some()) {
             let Some((verb, what, name)) = destroyed(sql.ast) else { continue };
-            if name.name.text != HOLE || said || comes_from_list(&step, sql) || is_partly_constant(context, sql) {
+            if name.name.text != HOLE
+                || said
+                || comes_from_list(context, &step, sql)
+                || is_partly_constant(context, sql)
+            {
                 continue;
             }
             if verb == "alter" && context.function().is_some() {
@@ -129,18 +133,26 @@ fn is_partly_constant(context: &RoutineContext<'_>, sql: &Sql<'_>) -> bool {
 }
 
 /// Whether the name is a variable of a loop over constants.
-fn comes_from_list(step: &Step<'_>, sql: &Sql<'_>) -> bool {
+fn comes_from_list(context: &RoutineContext<'_>, step: &Step<'_>, sql: &Sql<'_>) -> bool {
     let holes = sql.dynamic.and_then(|dynamic| dynamic.constant.as_ref()).map_or(&[][..], |constant| &constant.holes);
     !holes.is_empty()
         && step.around.iter().any(|around| match around {
             Around::Loop { a_loop, .. } => match &a_loop.kind {
                 LoopKind::Foreach { array, .. } => array.text.contains('\''),
-                LoopKind::Query { query, .. } => {
-                    let text = query.text.to_ascii_lowercase();
-                    text.trim_start().starts_with("values") || (!text.contains(" from ") && text.contains("unnest"))
-                }
+                LoopKind::Query { query, .. } => context.routine.sql(query).is_some_and(lists_constants),
                 _ => false,
             },
             _ => false,
         })
+}
+
+/// Whether a query reads no relation and names constants: `VALUES ('a')`, `SELECT unnest(ARRAY['a'])`.
+fn lists_constants(ast: &Ast) -> bool {
+    let (mut reads, mut names) = (false, false);
+    ast.visit(&mut |part| match part {
+        Part::Read(_) => reads = true,
+        Part::Expr(expr) => names |= matches!(expr.kind, ExprKind::Literal(Literal::String(_))),
+        _ => {}
+    });
+    names && !reads
 }

@@ -103,10 +103,10 @@ fn check(context: &RuleContext<'_>, reporter: &mut Reporter<'_>) {
     let Some((work, locks)) = under_locks.min_by_key(|(work, _)| work.is_doubtful()) else { return };
     let (lock, others) = (&locks[0], &locks[1..]);
     let access = if lock.mode.blocks_reads() { "read or write" } else { "write to" };
-    let (mode, table) = (lock.mode.sql(), lock.unqualified_name());
+    let (mode, table) = (lock.mode.sql(), shown_name(lock, work));
     let held = match others.len() {
         0 => format!("{mode} on `{table}`: nobody can {access} `{table}`"),
-        1 => format!("{mode} on `{table}` and `{}`: nobody can {access} these tables", others[0].unqualified_name()),
+        1 => format!("{mode} on `{table}` and `{}`: nobody can {access} these tables", shown_name(&others[0], work)),
         more => {
             let has_more = strong_locks(context.session).nth(LOOKED_AT).is_some();
             let least = if has_more { "at least " } else { "" };
@@ -124,10 +124,17 @@ fn check(context: &RuleContext<'_>, reporter: &mut Reporter<'_>) {
     }
     let is_idle = |lock: &HeldLock| blocks_only_writes_of_lookup(context, lock.relation, lock.mode);
     let written = locks.iter().all(is_idle).then(|| Assumption::WritesListedTable { table: table.into() });
-    let finding = finding.assuming(written).assuming(assumed_transaction(context, lock.place));
+    let unseen = lock.unseen_part.clone().map(|object| Assumption::DropsUnseen { object });
+    let finding = finding.assuming(written).assuming(unseen).assuming(assumed_transaction(context, lock.place));
     let finding = locks.iter().fold(finding, show_lock);
     let named: Vec<Oid> = locks.iter().map(|lock| lock.relation).collect();
     show_other_locks(finding, context, &named).help(split_help(context, "this statement")).emit();
+}
+
+/// The name of a locked table, with its schema if the work is on another table of the same name.
+fn shown_name<'l>(lock: &'l HeldLock, work: &Work<'_>) -> &'l str {
+    let name = lock.unqualified_name();
+    if name == work.relation.name && lock.relation != work.relation.oid { &lock.name } else { name }
 }
 
 fn works<'a>(context: &'a RuleContext<'_>) -> Vec<Work<'a>> {
@@ -280,6 +287,9 @@ fn blocking_locks(context: &RuleContext<'_>, work: &Work<'_>) -> Vec<HeldLock> {
     if locks.is_empty() {
         locks.extend(locks_in_code(context, work));
     }
+    if locks.iter().any(|lock| lock.unseen_part.is_none()) {
+        locks.retain(|lock| lock.unseen_part.is_none());
+    }
     let strongest = locks.iter().map(|lock| lock.mode).max();
     let mut seen = FxHashSet::default();
     locks.retain(|lock| Some(lock.mode) == strongest && seen.insert(lock.relation));
@@ -312,6 +322,7 @@ fn locks_in_code(context: &RuleContext<'_>, work: &Work<'_>) -> impl Iterator<It
         cause: lock.cause,
         patience: lock.patience,
         exposed: true,
+        unseen_part: lock.relation.unseen_part.clone(),
         place: Place { file: context.file, range: lock.range },
         range: lock.range,
     })
