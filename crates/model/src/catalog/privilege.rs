@@ -2,7 +2,7 @@
 
 use super::{Catalog, Oid, Relation};
 use indexmap::IndexSet;
-use pgvet_syntax::ast::NamedPrivilege;
+use pgvet_syntax::ast::{NamedPrivilege, ObjectKind};
 use rustc_hash::{FxBuildHasher, FxHashSet};
 use serde::{Deserialize, Serialize};
 use smol_str::SmolStr;
@@ -20,6 +20,16 @@ pub enum PrivilegeKind {
 }
 
 impl PrivilegeKind {
+    /// Returns the kind of the objects that GRANT or REVOKE names, if it is one of these.
+    pub fn of(kind: ObjectKind) -> Option<Self> {
+        Some(match kind {
+            ObjectKind::Table | ObjectKind::View => Self::Table,
+            ObjectKind::Sequence => Self::Sequence,
+            ObjectKind::Function | ObjectKind::Procedure | ObjectKind::Routine => Self::Function,
+            _ => return None,
+        })
+    }
+
     /// The privileges that ALL means.
     ///
     /// Source: PostgreSQL 18, `src/include/utils/acl.h`, `ACL_ALL_RIGHTS_RELATION` and the macros beside it, without

@@ -433,6 +433,12 @@ impl Column {
 }
 
 impl Relation {
+    /// Whether a view uses the privileges of the role that queries it.
+    pub fn is_security_invoker(&self) -> bool {
+        let is_on = |value: &str| matches!(value, "true" | "on" | "1" | "yes");
+        self.options.iter().any(|(name, value)| name == "security_invoker" && is_on(value))
+    }
+
     /// A relation with nothing on it.
     pub fn new(oid: Oid, schema: SmolStr, name: SmolStr, kind: RelationKind, birth: Birth) -> Self {
         Self {

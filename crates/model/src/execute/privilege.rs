@@ -39,7 +39,7 @@ impl Executor<'_> {
                 _ => Ok(()),
             });
         }
-        let Some(kind) = privilege_kind(grant.kind) else { return Ok(()) };
+        let Some(kind) = PrivilegeKind::of(grant.kind) else { return Ok(()) };
         let objects = if grant.all_in_schema {
             self.all_in_schemas(kind, &grant.objects)
         } else if kind == PrivilegeKind::Function {
@@ -190,7 +190,7 @@ impl Executor<'_> {
         for schema in &future.schemas {
             self.check_schema(&Name::new(schema.clone(), self.place.range))?;
         }
-        let Some(kind) = privilege_kind(grant.kind) else { return Ok(()) };
+        let Some(kind) = PrivilegeKind::of(grant.kind) else { return Ok(()) };
         if grant.grant_option && !grant.grant {
             return Ok(());
         }
@@ -238,15 +238,6 @@ fn check_granted_columns(relation: &Relation, grant: &Grant, range: TextRange) -
         }
         None => Ok(()),
     }
-}
-
-fn privilege_kind(kind: ObjectKind) -> Option<PrivilegeKind> {
-    Some(match kind {
-        ObjectKind::Table | ObjectKind::View => PrivilegeKind::Table,
-        ObjectKind::Sequence => PrivilegeKind::Sequence,
-        ObjectKind::Function | ObjectKind::Procedure | ObjectKind::Routine => PrivilegeKind::Function,
-        _ => return None,
-    })
 }
 
 #[cfg(test)]

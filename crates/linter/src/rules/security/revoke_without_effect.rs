@@ -106,7 +106,7 @@ fn check(context: &MigrationContext<'_>, reporter: &mut Reporter<'_>) {
 /// What the roles of a REVOKE keep.
 fn kept(context: &MigrationContext<'_>, grant: &Grant) -> Vec<Kept> {
     let roles = || grant.grantees.iter().filter(|role| *role != PUBLIC);
-    match (privilege_kind(grant.kind), NamedKind::of(grant.kind)) {
+    match (PrivilegeKind::of(grant.kind), NamedKind::of(grant.kind)) {
         (Some(kind), _) => {
             let objects = objects(context, kind, grant);
             roles().flat_map(|role| kept_on(context, kind, grant, role, &objects)).collect()
@@ -290,7 +290,7 @@ fn check_defaults(
     grant: &Grant,
     future: &FutureObjects,
 ) {
-    let is_function = privilege_kind(grant.kind) == Some(PrivilegeKind::Function);
+    let is_function = PrivilegeKind::of(grant.kind) == Some(PrivilegeKind::Function);
     if !is_function || context.after.closes_functions() {
         return;
     }
@@ -319,15 +319,6 @@ fn check_defaults(
          ALTER DEFAULT PRIVILEGES{creators} REVOKE EXECUTE ON FUNCTIONS FROM PUBLIC;"
     );
     reporter.report(range, message).help(help).emit();
-}
-
-fn privilege_kind(kind: ObjectKind) -> Option<PrivilegeKind> {
-    Some(match kind {
-        ObjectKind::Table | ObjectKind::View => PrivilegeKind::Table,
-        ObjectKind::Sequence => PrivilegeKind::Sequence,
-        ObjectKind::Function | ObjectKind::Procedure | ObjectKind::Routine => PrivilegeKind::Function,
-        _ => return None,
-    })
 }
 
 /// The objects of a REVOKE that exist at the end of the migration.

@@ -69,7 +69,7 @@ fn check(context: &RuleContext<'_>, reporter: &mut Reporter<'_>) {
     let path = context.session.settings.search_path();
     let Some(oid) = context.after.find_relation(&create.name, &path) else { return };
     let end = ahead(context, &create.name.name.text, Until::EndOfMigration);
-    let Some(view) = end.get_relation(oid).filter(|view| !asks_as_user(view)) else { return };
+    let Some(view) = end.get_relation(oid).filter(|view| !view.is_security_invoker()) else { return };
     let mut tables = Vec::new();
     protected(&end, oid, &mut tables, 0);
     if tables.is_empty() {
@@ -94,11 +94,6 @@ fn check(context: &RuleContext<'_>, reporter: &mut Reporter<'_>) {
     reporter.report(create.name.range(), message).help(help).emit();
 }
 
-fn asks_as_user(view: &Relation) -> bool {
-    let is_on = |value: &str| matches!(value, "true" | "on" | "1" | "yes");
-    view.options.iter().any(|(name, value)| name == "security_invoker" && is_on(value))
-}
-
 /// The tables under a view that have row-level security, as far as its owner's rights reach.
 ///
 /// Source: PostgreSQL 18 documentation, CREATE VIEW, "Notes".
@@ -109,7 +104,7 @@ fn protected<'c>(catalog: &'c Catalog, view: Oid, found: &mut Vec<&'c Relation>,
         let Some(read) = catalog.get_relation(*oid) else { continue };
         if read.kind == RelationKind::View && depth < MAX_DEPTH {
             // Such a view asks with the rights of the user, also where another view reads it.
-            if !asks_as_user(read) {
+            if !read.is_security_invoker() {
                 protected(catalog, *oid, found, depth + 1);
             }
         } else if read.row_security && !found.iter().any(|known| known.oid == *oid) {

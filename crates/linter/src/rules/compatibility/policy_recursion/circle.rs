@@ -243,7 +243,7 @@ impl<'c> Circles<'c> {
             let Some(relation) = self.catalog.get_relation(oid).filter(|_| seen.insert(oid)) else { continue };
             match relation.kind {
                 RelationKind::Table | RelationKind::PartitionedTable => found.push(&**relation),
-                RelationKind::View if self.has_invoker_views && is_invoker(relation) => {
+                RelationKind::View if self.has_invoker_views && relation.is_security_invoker() => {
                     open.extend(relation.view().iter().flat_map(|view| &view.references).map(|(oid, _)| *oid));
                 }
                 _ => {}
@@ -307,12 +307,6 @@ impl<'c> Circles<'c> {
         }
         Some(reads)
     }
-}
-
-/// Whether a view uses the privileges of the role that queries it.
-fn is_invoker(view: &Relation) -> bool {
-    let is_on = |value: &str| matches!(value, "true" | "on" | "1" | "yes");
-    view.options.iter().any(|(name, value)| name == "security_invoker" && is_on(value))
 }
 
 /// A search for a circle.
