@@ -262,6 +262,11 @@ impl Catalog {
         self.relations_where(|_| true)
     }
 
+    /// The relations that were created since the catalog was as in `before`, in the order of their creation.
+    pub fn relations_since(&self, before: &Catalog) -> impl Iterator<Item = &Arc<Relation>> {
+        (before.next_oid..self.next_oid).filter_map(|oid| self.relations.get(&Oid(oid)))
+    }
+
     /// The relations that satisfy a condition, in the order of their creation.
     pub fn relations_where(&self, condition: impl Fn(&Relation) -> bool) -> Vec<&Arc<Relation>> {
         let mut found: Vec<_> = self.relations.values().filter(|relation| condition(relation)).collect();

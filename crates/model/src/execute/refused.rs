@@ -2,9 +2,10 @@
 //! relation, and none that has been in use for long.
 
 use super::{Executor, Knowledge};
-use crate::catalog::{Catalog, RelationKind};
+use crate::catalog::{Catalog, Relation, RelationKind};
 use pgvet_syntax::ast::{Ast, Name, ObjectName, Persistence, QueryBody};
 use smol_str::SmolStr;
+use std::sync::Arc;
 
 impl Executor<'_> {
     /// Remembers what a refused statement was to create.
@@ -19,11 +20,8 @@ impl Executor<'_> {
         if self.knowledge == Knowledge::Everything {
             return;
         }
-        let is_lost = |relation: &&std::sync::Arc<crate::catalog::Relation>| {
-            let is_old = self.catalog.get_relation(relation.oid).is_some();
-            !is_old && !relation.is_temporary() && !relation.kind.is_index()
-        };
-        let lost = failed.relations_in_order().into_iter().filter(is_lost);
+        let is_lost = |relation: &&Arc<Relation>| !relation.is_temporary() && !relation.kind.is_index();
+        let lost = failed.relations_since(&self.catalog).filter(is_lost);
         let mut names: Vec<(SmolStr, SmolStr, RelationKind)> =
             lost.map(|relation| (relation.schema.clone(), relation.name.clone(), relation.kind)).collect();
         if let Some((name, kind)) = refused {

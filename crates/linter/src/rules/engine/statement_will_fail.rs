@@ -8,7 +8,9 @@ use pgvet_model::catalog::{Catalog, SearchPath};
 use pgvet_model::effect::{Failure, FailureSubject};
 use pgvet_model::migration::Direction;
 use pgvet_model::routine::{Around, Sql, Trial};
+use pgvet_model::version::PgVersion;
 use pgvet_syntax::ast::{AlterTableAction, Ast, QueryBody};
+use pgvet_syntax::statement::Statement;
 use smol_str::SmolStr;
 
 declare_rule! {
@@ -226,15 +228,50 @@ fn repeated(context: &RuleContext<'_>, failure: &Failure) -> Option<SmolStr> {
 
 /// Whether PostgreSQL refuses the statement for the same reason if no other migration has run.
 fn fails_alone(context: &RuleContext<'_>, failure: &Failure) -> bool {
-    let path = SearchPath::from(vec![SmolStr::new_static("public")]);
-    let mut trial = Trial::new(&Catalog::new(), &path, context.target.version());
     let outer = context.code.map_or(context.statement.range, |code| code.outer);
-    let mut fails = None;
-    for statement in context.migration.statements().take_while(|statement| statement.range.start <= outer.start) {
-        let Ok(ast) = &statement.parsed else { continue };
-        fails = trial.run(ast).fails;
+    let version = context.target.version();
+    let mut runs: Vec<Alone> = context.endings.recall().unwrap_or_default();
+    runs.retain(|alone| alone.file == context.file);
+    let is_before = |alone: &Alone| alone.version == version && alone.end <= outer.start;
+    let mut alone = match runs.iter().position(is_before) {
+        Some(at) => runs.swap_remove(at),
+        None => Alone::new(context.file, version),
+    };
+    alone.go_on(context.migration.own_statements(), outer.start);
+    let fails = alone.fails == Some(failure.sqlstate);
+    runs.retain(|other| other.version != version);
+    runs.push(alone);
+    context.endings.remember(runs);
+    fails
+}
+
+/// How far the statements of a migration were run without other migrations on a version, so that each is run once.
+#[derive(Debug)]
+struct Alone {
+    file: u32,
+    version: PgVersion,
+    /// Where the last statement begins that was run, and how many were.
+    end: u32,
+    count: usize,
+    trial: Trial,
+    /// Why PostgreSQL refuses that statement.
+    fails: Option<&'static str>,
+}
+
+impl Alone {
+    fn new(file: u32, version: PgVersion) -> Self {
+        let path = SearchPath::from(vec![SmolStr::new_static("public")]);
+        Self { file, version, end: 0, count: 0, trial: Trial::new(&Catalog::new(), &path, version), fails: None }
     }
-    fails.is_some_and(|alone| alone.sqlstate == failure.sqlstate)
+
+    /// Runs the statements up to the one that begins at `start`.
+    fn go_on(&mut self, statements: &[Statement], start: u32) {
+        let count = statements.partition_point(|statement| statement.range.start <= start);
+        for ast in statements.get(self.count..count).into_iter().flatten().filter_map(Statement::ast) {
+            self.fails = self.trial.run(ast).fails.map(|failure| failure.sqlstate);
+        }
+        (self.count, self.end) = (self.count.max(count), start);
+    }
 }
 
 /// Refusals by the migration tool, before PostgreSQL sees the statement.

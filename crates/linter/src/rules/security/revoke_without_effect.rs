@@ -11,6 +11,7 @@ use pgvet_model::effect::{ChangeAction, ChangedObject};
 use pgvet_model::version::PgVersion;
 use pgvet_syntax::ast::{FutureObjects, Grant, ObjectKind, ObjectName};
 use pgvet_syntax::source::TextRange;
+use rustc_hash::FxHashSet;
 use smol_str::SmolStr;
 use std::sync::Arc;
 
@@ -223,12 +224,8 @@ fn report_reason(reporter: &mut Reporter<'_>, range: TextRange, kind: ObjectKind
     let privileges: Vec<String> =
         unique(kept.iter().map(|one| one.privilege.as_str())).iter().map(|name| name.to_uppercase()).collect();
     let privileges = join(&privileges);
-    let mut objects: Vec<&Object> = Vec::new();
-    kept.iter().for_each(|one| {
-        if !objects.contains(&&one.object) {
-            objects.push(&one.object);
-        }
-    });
+    let mut seen = FxHashSet::default();
+    let objects: Vec<&Object> = kept.iter().map(|one| &one.object).filter(|object| seen.insert(&object.sql)).collect();
     let on = match objects.as_slice() {
         [only] => only.shown.clone(),
         [first, others @ ..] => format!("{} and {} more", first.shown, others.len()),

@@ -174,6 +174,38 @@ pub(super) const SHAPES: &[Shape] = &[
     shape("REVOKE on tables of an earlier file", 4_000, |count| {
         later(each(count, table), each(count, |at| format!("REVOKE SELECT ON t{at} FROM r;\n")))
     }),
+    shape("tables of an earlier file again", 4_000, |count| later(each(count, table), each(count, table))),
+    shape("columns of an earlier file again", 1_600, |count| {
+        later(TABLE.to_owned() + &each(count, add_column), each(count, add_column))
+    }),
+    shape("refused statements about unseen columns", 4_000, |count| {
+        later(TABLE.to_owned(), each(count, |at| format!("ALTER TABLE t DROP COLUMN c{at};\n")))
+    }),
+    shape("policies on tables of an earlier file", 4_000, |count| {
+        let policy = |at| {
+            let next = at + 1;
+            format!("CREATE POLICY p ON t{at} USING (EXISTS (SELECT 1 FROM t{next} WHERE t{next}.id = t{at}.id));\n")
+        };
+        let protect = |at| format!("ALTER TABLE t{at} ENABLE ROW LEVEL SECURITY;\n");
+        later(each(count + 1, table), each(count, protect) + &each(count, policy))
+    }),
+    shape("foreign keys of tables of an earlier file", 4_000, |count| {
+        later(each(count, table), each(count, |at| format!("ALTER TABLE t{at} ADD FOREIGN KEY (id) REFERENCES t0;\n")))
+    }),
+    shape("functions that write tables of an earlier file", 4_000, |count| {
+        later(each(count, table), each(count, writer))
+    }),
+    shape("transactions that lock two tables", 4_000, |count| {
+        let lock = |at| format!("ALTER TABLE t{at} ADD COLUMN c int;\n");
+        let files = (1..count).map(|at| (format!("{at:06}_a.sql"), block(lock(at) + &lock(at - 1))));
+        [("000000_a.sql".to_owned(), each(count, table))].into_iter().chain(files).collect()
+    }),
+    shape("columns of a partitioned table", 400, |count| {
+        let partition = |at| format!("CREATE TABLE p{at} PARTITION OF t FOR VALUES IN ({at});\n");
+        one("CREATE TABLE t (id bigint) PARTITION BY LIST (id);\n".to_owned()
+            + &each(100, partition)
+            + &each(count, add_column))
+    }),
     shape("DROP of functions of an earlier file", 4_000, |count| {
         later(each(count, function), each(count, |at| format!("DROP FUNCTION f{at}();\n")))
     }),
@@ -245,4 +277,9 @@ fn trigger(at: usize) -> String {
 
 fn function(at: usize) -> String {
     format!("CREATE OR REPLACE FUNCTION f{at}() RETURNS int LANGUAGE plpgsql AS $$ BEGIN RETURN {at}; END $$;\n")
+}
+
+fn writer(at: usize) -> String {
+    let body = format!("BEGIN INSERT INTO t{at} (id) VALUES (1); EXCEPTION WHEN unique_violation THEN NULL; END");
+    format!("CREATE FUNCTION w{at}() RETURNS void LANGUAGE plpgsql AS $$ {body} $$;\n")
 }
