@@ -19,6 +19,10 @@ pub enum Assumption {
     Large { table: SmolStr },
     /// Others use the table while the migration runs.
     InUse { table: SmolStr },
+    /// Others do, although the transaction stops if the table has rows.
+    InUseThoughEmpty { table: SmolStr },
+    /// Deployed code writes to the table, although the transaction stops if it has rows.
+    WrittenThoughEmpty { table: SmolStr },
     /// Nothing bounds them, but there is evidence for few.
     LargeThough { table: SmolStr, because: FewRows },
     /// No index of a table that no migration shows finds the rows of a condition.
@@ -380,6 +384,8 @@ impl Assumption {
             | Self::ServerIsAtLeast { .. }
             | Self::RefusedWithAnyValue { .. } => Confidence::Likely,
             Self::LargeThough { .. }
+            | Self::InUseThoughEmpty { .. }
+            | Self::WrittenThoughEmpty { .. }
             | Self::NoIndexFinds { .. }
             | Self::LargeThoughListed { .. }
             | Self::LargeThoughReadAsOneRow { .. }

@@ -287,10 +287,14 @@ impl Finding<'_, '_> {
         let Some((table, _)) = self.tables.first().filter(|_| !is_known_large) else { return };
         let table = table.clone();
         let is_usual = meta.category.grows_with_tables() && meta.confidence == Confidence::Certain;
-        if let Some(because) = self.few.take().filter(|_| self.grows) {
+        if let Some(because) = self.few.clone().filter(|_| self.grows) {
             self.diagnostic.assume(Assumption::LargeThough { table, because });
         } else if is_usual && self.diagnostic.assumptions.iter().all(Assumption::is_about_transaction) {
-            let usual = if self.work.is_some() { Assumption::Large { table } } else { Assumption::InUse { table } };
+            let usual = match self.few {
+                _ if self.work.is_some() => Assumption::Large { table },
+                Some(FewRows::FoundEmpty) => Assumption::InUseThoughEmpty { table },
+                _ => Assumption::InUse { table },
+            };
             self.diagnostic.assume(usual);
         }
     }

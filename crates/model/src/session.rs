@@ -326,6 +326,8 @@ pub struct Change {
     pub kind: DataChangeKind,
     /// See [`DataChange::changes_key`].
     pub changes_key: bool,
+    /// See [`DataChange::checked_at_commit`].
+    pub checked_at_commit: bool,
     /// How many.
     pub rows: Rows,
     pub place: Place,
@@ -333,8 +335,8 @@ pub struct Change {
 
 impl Change {
     pub(crate) fn new(change: &DataChange, place: Place) -> Self {
-        let DataChange { ref relation, kind, changes_key, ref rows, .. } = *change;
-        Self { relation: relation.oid, kind, changes_key, rows: rows.clone(), place }
+        let DataChange { ref relation, kind, changes_key, checked_at_commit, ref rows, .. } = *change;
+        Self { relation: relation.oid, kind, changes_key, checked_at_commit, rows: rows.clone(), place }
     }
 }
 

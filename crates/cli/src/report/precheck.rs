@@ -281,6 +281,6 @@ impl PrecheckReport {
 fn note(met: Met) -> String {
     match met {
         Met::Changed => "an earlier statement of this deployment may correct these rows".to_owned(),
-        Met::Emptied | Met::NewColumns | Met::Replaced | Met::Retriable => met.to_string(),
+        Met::Emptied | Met::FoundEmpty | Met::NewColumns | Met::Replaced | Met::Retriable => met.to_string(),
     }
 }

@@ -17,6 +17,18 @@ impl fmt::Display for Assumption {
             Self::LargeThough { table, because: FewRows::Deleted } => {
                 write!(f, "assumes that `{table}` is large, although this transaction has deleted all of its rows")
             }
+            Self::LargeThough { table, because: FewRows::FoundEmpty } => {
+                write!(f, "assumes that `{table}` is large, although this transaction stops if the table has rows")
+            }
+            Self::InUseThoughEmpty { table } => write!(
+                f,
+                "assumes that other sessions use `{table}` while this runs, although this transaction stops if the \
+                 table has rows"
+            ),
+            Self::WrittenThoughEmpty { table } => write!(
+                f,
+                "assumes that deployed code writes to `{table}`, although this transaction stops if the table has rows"
+            ),
             Self::LargeThough { table, because: FewRows::NoneForNewColumn { column } } => write!(
                 f,
                 "assumes that `{table}` is large, although the migration adds `{column}` as NOT NULL without a value \

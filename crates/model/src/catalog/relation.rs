@@ -135,7 +135,7 @@ pub struct Birth {
     pub filled_in: Option<Deployment>,
     /// The deployment in which a statement has succeeded that fails if there are rows.
     pub empty_in: Option<Deployment>,
-    /// Whether a statement has removed all rows, and nothing has inserted any since.
+    /// Whether a statement has removed or found no rows, and nothing has inserted any since.
     pub emptied: Option<Emptied>,
     /// The last deployment that changed rows.
     pub changed_in: Option<Deployment>,
@@ -158,8 +158,18 @@ pub struct Birth {
 pub struct Emptied {
     /// Number of the transaction, after whose end others may insert rows.
     pub transaction: u32,
-    /// By TRUNCATE, which keeps others from inserting until then and leaves no dead rows. DELETE does neither.
-    pub truncated: bool,
+    pub by: EmptiedBy,
+}
+
+/// Why a table has no rows that others see.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub enum EmptiedBy {
+    /// TRUNCATE keeps others from inserting until the transaction ends, and leaves no dead rows.
+    Truncate,
+    /// DELETE does neither.
+    Delete,
+    /// Code stops with an error if there are rows.
+    Nobody,
 }
 
 impl Birth {

@@ -11,6 +11,8 @@ pub enum FewRows {
     Truncated,
     /// None that others see: this transaction has deleted all of them, and the space of the old ones is still read.
     Deleted,
+    /// None: this transaction stops if the table has rows.
+    FoundEmpty,
     /// This deployment added the column with NOT NULL and no value for old rows, which fails if there are any.
     NoneForNewColumn { column: SmolStr },
     /// The schema lists all values of its key.

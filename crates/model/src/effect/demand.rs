@@ -201,6 +201,8 @@ pub enum Met {
     Changed,
     /// An earlier statement of the transaction deletes all rows.
     Emptied,
+    /// The transaction stops if the table has rows.
+    FoundEmpty,
     /// The deployment added the columns and gave them values.
     NewColumns,
     /// The deployment drops a constraint of this name first, which no migration shows.
@@ -305,6 +307,7 @@ impl fmt::Display for Met {
         f.write_str(match self {
             Self::Changed => "an earlier statement of this deployment changes its rows",
             Self::Emptied => "an earlier statement of this transaction deletes all rows",
+            Self::FoundEmpty => "the transaction stops before if the table has rows",
             Self::NewColumns => "this deployment adds the columns and fills them",
             Self::Replaced => {
                 "a constraint of the same name, dropped earlier in this deployment, may have excluded such rows"

@@ -422,6 +422,8 @@ pub struct DataChange {
     pub rows: Rows,
     /// A trigger makes it, as at any other change of the table that the trigger is on.
     pub by_trigger: bool,
+    /// Whether COMMIT checks a foreign key for these rows. Until then PostgreSQL treats the table as in use.
+    pub checked_at_commit: bool,
     pub range: TextRange,
 }
 

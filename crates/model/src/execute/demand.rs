@@ -11,7 +11,8 @@ mod usual;
 use super::Executor;
 use crate::builtin::Volatility;
 use crate::catalog::{
-    Catalog, Column, Constraint, ConstraintKind, DroppedRule, Held, Index, Oid, Relation, RelationKind, TypeKind,
+    Catalog, Column, Constraint, ConstraintKind, DroppedRule, EmptiedBy, Held, Index, Oid, Relation, RelationKind,
+    TypeKind,
 };
 use crate::effect::{
     Access, Demand, DomainValues, Exclusion, KeyPart, Met, Reference, RelationName, RowDemand, ScanCause, UniqueKey,
@@ -142,7 +143,8 @@ impl Executor<'_> {
 
     fn note_demand(&mut self, table: Oid, demand: Demand, met: Option<Met>, range: TextRange, is_pure: bool) {
         let met = match self.emptied(self.catalog.relation(table)) {
-            Some(emptied) if emptied.truncated => return,
+            Some(emptied) if emptied.by == EmptiedBy::Truncate => return,
+            Some(emptied) if emptied.by == EmptiedBy::Nobody => Some(Met::FoundEmpty),
             Some(_) => Some(Met::Emptied),
             None => met,
         };

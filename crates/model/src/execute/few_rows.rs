@@ -1,7 +1,7 @@
 //! What migrations say against many rows in a table of an earlier deployment.
 
 use super::Executor;
-use crate::catalog::{Column, Function, Oid, Relation};
+use crate::catalog::{Column, EmptiedBy, Function, Oid, Relation};
 use crate::effect::{FewRows, Visibility};
 use smol_str::SmolStr;
 
@@ -9,7 +9,11 @@ impl Executor<'_> {
     /// What the migrations so far say against many rows.
     pub(super) fn few_rows(&self, relation: &Relation) -> Option<FewRows> {
         if let Some(emptied) = self.emptied(relation) {
-            return Some(if emptied.truncated { FewRows::Truncated } else { FewRows::Deleted });
+            return Some(match emptied.by {
+                EmptiedBy::Truncate => FewRows::Truncated,
+                EmptiedBy::Delete => FewRows::Deleted,
+                EmptiedBy::Nobody => FewRows::FoundEmpty,
+            });
         }
         let birth = relation.birth;
         if birth.created_again_in.is_some() && birth.created_again_in == self.deployment {
@@ -102,6 +106,59 @@ mod tests {
         assert_eq!(few("DELETE FROM t WHERE id > 3;"), None);
         assert_eq!(few("DELETE FROM t; INSERT INTO t SELECT id, 'a' FROM other;"), None);
         assert_eq!(few("DELETE FROM t; COMMIT;"), None, "others may have inserted rows since");
+    }
+
+    #[test]
+    fn code_that_stops_if_there_are_rows_shows_that_there_are_none() {
+        let few = |body: &str| {
+            let table = "CREATE TABLE t (id int PRIMARY KEY, label text); CREATE TABLE u (id int);";
+            let code = format!("BEGIN; DO $$ DECLARE n bigint; name text; BEGIN {body} END $$;");
+            let effects = effects_on(17, table, &format!("{code} ALTER TABLE t ADD CHECK (id > 0);"));
+            effects.locks.first().and_then(|lock| lock.relation.few.clone())
+        };
+        let raise = |condition: &str| format!("IF {condition} THEN RAISE EXCEPTION 'rows'; END IF;");
+        for condition in [
+            "EXISTS (SELECT 1 FROM t)",
+            "(SELECT count(*) FROM t) > 0",
+            "0 <> (SELECT count(1) FROM t)",
+            "NOT ((SELECT count(*) FROM t) = 0)",
+            "EXISTS (SELECT FROM u) OR EXISTS (SELECT FROM t)",
+        ] {
+            assert_eq!(few(&raise(condition)), Some(FewRows::FoundEmpty), "{condition}");
+        }
+        for condition in [
+            "NOT EXISTS (SELECT 1 FROM t)",
+            "EXISTS (SELECT 1 FROM t WHERE id > 3)",
+            "EXISTS (SELECT 1 FROM u)",
+            "(SELECT count(*) FROM t) > 10",
+            "(SELECT count(id) FROM t) > 0 AND now() > '2030-01-01'",
+        ] {
+            assert_eq!(few(&raise(condition)), None, "{condition}");
+        }
+        let counted = format!("SELECT count(*) INTO n FROM t; {}", raise("n > 0"));
+        assert_eq!(few(&counted), Some(FewRows::FoundEmpty));
+        let found = format!("PERFORM 1 FROM t; {}", raise("FOUND"));
+        assert_eq!(few(&found), Some(FewRows::FoundEmpty));
+        let each = "FOREACH name IN ARRAY ARRAY['u', 't'] LOOP
+            EXECUTE format('SELECT count(*) FROM %I', name) INTO n; IF n > 0 THEN RAISE EXCEPTION 'rows'; END IF;
+            END LOOP;";
+        assert_eq!(few(each), Some(FewRows::FoundEmpty));
+        assert_eq!(few(&format!("{counted} INSERT INTO t VALUES (1);")), None);
+        assert_eq!(few("IF EXISTS (SELECT 1 FROM t) THEN RAISE NOTICE 'rows'; END IF;"), None);
+        let handled = format!("BEGIN {} EXCEPTION WHEN OTHERS THEN NULL; END;", raise("EXISTS (SELECT 1 FROM t)"));
+        assert_eq!(few(&handled), None);
+        let otherwise = "IF NOT EXISTS (SELECT 1 FROM t) THEN NULL; ELSE RAISE EXCEPTION 'rows'; END IF;";
+        assert_eq!(few(otherwise), Some(FewRows::FoundEmpty));
+    }
+
+    #[test]
+    fn the_lines_of_copy_are_rows() {
+        let few = |data: &str| {
+            let table = "CREATE TABLE t (id int PRIMARY KEY, label text);";
+            few(&format!("{table}\nCOPY t FROM stdin;\n{data}\\.\n"))
+        };
+        assert_eq!(few("1\ta\n2\tb\n3\tc\n"), Some(FewRows::Listed { rows: 3 }));
+        assert_eq!(few(&"1\ta\n".repeat(20_000)), None);
     }
 
     #[test]

@@ -1,7 +1,7 @@
 //! Records effects, and keeps what follows from them: locks held by the transaction, tables that hold rows.
 
 use super::Executor;
-use crate::catalog::{Birth, Copied, Dropped, DroppedRule, Emptied, Oid, Relation, RelationKind};
+use crate::catalog::{Birth, Copied, Dropped, DroppedRule, Emptied, EmptiedBy, Oid, Relation, RelationKind};
 use crate::effect::{
     ChangeAction, ChangedObject, DataChange, DataChangeKind, IndexBuild, IndexBuildCause, Lock, LockCause,
     ObjectChange, PartitionWork, PartitionWorkKind, RelationName, Rewrite, RewriteCause, Rows, Scan, ScanCause,
@@ -168,7 +168,24 @@ impl Executor<'_> {
         if self.catalog.relation(oid).birth.changed_in != self.deployment {
             self.catalog.relation_mut(oid).birth.changed_in = self.deployment;
         }
-        self.effects.data_changes.push(DataChange { relation, kind, changes_key, rows, by_trigger: false, range });
+        let checked_at_commit = rows.bound() != Some(0) && self.is_checked_at_commit(oid, kind);
+        let change = DataChange { relation, kind, changes_key, rows, by_trigger: false, checked_at_commit, range };
+        self.effects.data_changes.push(change);
+    }
+
+    /// Whether a foreign key that is INITIALLY DEFERRED queues a check for such a change.
+    pub(crate) fn is_checked_at_commit(&self, table: Oid, kind: DataChangeKind) -> bool {
+        match kind {
+            DataChangeKind::Insert => {
+                let mut constraints = self.catalog.relation(table).constraints.iter();
+                constraints.any(|constraint| constraint.initially_deferred && constraint.foreign_key().is_some())
+            }
+            DataChangeKind::Delete => {
+                self.catalog.foreign_keys_to(table).iter().any(|(_, constraint)| constraint.initially_deferred)
+            }
+            // Only where a key column really changes.
+            DataChangeKind::Update => false,
+        }
     }
 
     /// Notes that a constraint or unique index is gone: the rows that are there still meet it.
@@ -201,9 +218,9 @@ impl Executor<'_> {
         }
     }
 
-    /// Notes that a statement removes all rows of a table, unless a condition decides whether it runs.
-    pub(crate) fn note_emptied(&mut self, oid: Oid, truncated: bool) {
-        let emptied = Emptied { transaction: self.transaction, truncated };
+    /// Notes that a table has no rows after a statement, unless a condition decides whether it runs.
+    pub(crate) fn note_emptied(&mut self, oid: Oid, by: EmptiedBy) {
+        let emptied = Emptied { transaction: self.transaction, by };
         if !self.is_guarded() {
             self.catalog.relation_mut(oid).birth.emptied = Some(emptied);
         }
@@ -217,7 +234,7 @@ impl Executor<'_> {
     /// Notes that a table has got rows. Those of a script that production does not run are no evidence for others.
     pub(crate) fn fill(&mut self, oid: Oid, rows: &Rows) {
         let birth = self.catalog.relation(oid).birth;
-        if !self.in_production && !birth.is_of(self.deployment) {
+        if rows.bound() == Some(0) || (!self.in_production && !birth.is_of(self.deployment)) {
             return;
         }
         // Code may do the same repeatedly.

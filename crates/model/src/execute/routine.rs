@@ -9,6 +9,7 @@ mod code;
 mod condition;
 mod conditions;
 mod dynamic;
+mod emptiness;
 mod environment;
 mod handlers;
 mod inserts;
@@ -294,7 +295,10 @@ impl Executor<'_> {
                 return flow;
             }
             StatementKind::If(conditional) => {
-                return self.guarded(|executor| executor.conditional(conditional, code));
+                let empty = self.empty_after(conditional, code);
+                let flow = self.guarded(|executor| executor.conditional(conditional, code))?;
+                self.note_found_empty(empty);
+                return Ok(flow);
             }
             StatementKind::Case(case) => {
                 let branches = case.branches.iter().map(|branch| Alternative::new(&branch.statements));
@@ -321,11 +325,15 @@ impl Executor<'_> {
             StatementKind::ReturnQuery(QuerySource::Static(sql)) => self.body_sql(sql, code)?,
             StatementKind::ReturnQuery(QuerySource::Dynamic(query)) => self.dynamic(&query.expression, true, code)?,
             StatementKind::Execute(execute) => {
+                let row = self.row_of_text(&execute.query.expression, code);
                 self.dynamic(&execute.query.expression, execute.into.is_some(), code)?;
-                self.forget_into(execute.into.as_ref());
+                match (&execute.into, row) {
+                    (Some(into), Some(row)) => self.bind(&into.targets, row),
+                    (into, _) => self.forget_into(into.as_ref()),
+                }
             }
             StatementKind::Perform(sql) => {
-                let found = self.row_of(sql, code).map(|row| Value::boolean(!row.is_empty()));
+                let found = self.found(sql, code);
                 self.body_sql(sql, code)?;
                 if let Some(ast) = code.statement(sql) {
                     self.note_missing_functions(&ast);
@@ -388,6 +396,17 @@ impl Executor<'_> {
     fn row_of(&self, sql: &SqlText, code: &Code) -> Option<rows::Row> {
         match &*code.statement(sql)? {
             Ast::Select(query) => self.first_row(query),
+            _ => None,
+        }
+    }
+
+    /// What FOUND says after a query, where that is known.
+    fn found(&self, sql: &SqlText, code: &Code) -> Option<Value> {
+        match &*code.statement(sql)? {
+            Ast::Select(query) => {
+                let row = self.first_row(query).map(|row| Value::boolean(!row.is_empty()));
+                row.or_else(|| self.found_rows(query))
+            }
             _ => None,
         }
     }

@@ -559,6 +559,8 @@ pub struct Copy {
     pub options: Vec<DefElem>,
     /// `COPY ... FROM stdin`: its data follow in the file.
     pub stdin: bool,
+    /// How many rows these data have at most: a row of CSV can have several lines.
+    pub rows_at_most: Option<u64>,
     /// The resource that the server reads or writes besides the table.
     pub beyond: Option<CopyBeyond>,
     pub filter: Option<Expr>,

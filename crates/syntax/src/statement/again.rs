@@ -1,7 +1,7 @@
 //! Parsing a text again after an edit: statements whose text is where it was keep their trees.
 
 use super::parse::Parser;
-use super::{Piece, PieceKind, Statement, each_statement};
+use super::{Piece, PieceKind, Statement, copied, each_piece};
 use crate::source::TextRange;
 
 /// The bytes that two versions of a text have in common: those before one place, and, where both are equally long, those
@@ -45,7 +45,10 @@ pub fn parse_again(text: &str, previous: Vec<Statement>, unchanged: Unchanged) -
     let mut parser = Parser::new(text);
     let mut previous = previous.into_iter().peekable();
     let mut statements = Vec::new();
-    each_statement(text, &mut |piece| {
+    each_piece(text, &mut |piece| {
+        if piece.kind == PieceKind::CopyData {
+            return copied::note_rows(text, piece.range, &mut statements);
+        }
         while previous.next_if(|known| known.range.start < piece.range.start).is_some() {}
         match previous.next_if(|known| unchanged.holds(piece.range) && is_same(known, &piece)) {
             Some(known) => statements.push(known),
@@ -65,6 +68,7 @@ fn is_same(known: &Statement, piece: &Piece) -> bool {
         && known.comments == piece.comments
         && known.quoting == piece.quoting
         && known.tokens == piece.tokens
+        && !copied::has_data(known)
 }
 
 #[cfg(test)]

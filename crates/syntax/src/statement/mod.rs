@@ -4,6 +4,7 @@
 //! PostgreSQL would refuse is a [`SyntaxError`] of its statement, and the next statement is still found.
 
 mod again;
+mod copied;
 mod doubt;
 mod file;
 mod parse;
@@ -154,17 +155,21 @@ fn may_have_doubts(text: &str) -> bool {
 /// Splits `text` and parses each statement. The thread must have a stack of [`PARSE_STACK_BYTES`].
 pub fn parse(text: &str) -> Vec<Statement> {
     let (mut parser, mut statements) = (parse::Parser::new(text), Vec::new());
-    each_statement(text, &mut |piece| parser.parse(piece, &mut statements));
+    each_piece(text, &mut |piece| match piece.kind {
+        PieceKind::CopyData => copied::note_rows(text, piece.range, &mut statements),
+        _ => parser.parse(piece, &mut statements),
+    });
     statements
 }
 
-/// Splits `text` and hands over the pieces that are statements, one after the other: a file may have very many.
-fn each_statement(text: &str, take: &mut dyn FnMut(Piece)) {
+/// Splits `text` and hands over the pieces that are statements or their data, one after the other: a file may have very
+/// many.
+fn each_piece(text: &str, take: &mut dyn FnMut(Piece)) {
     if is_too_large(text) {
         return;
     }
     let mut take = |piece: Piece| {
-        if piece.kind.is_statement() {
+        if piece.kind.is_statement() || piece.kind == PieceKind::CopyData {
             take(piece);
         }
     };

@@ -1,12 +1,13 @@
 //! Type changes after which a column can hold fewer values.
 
+use crate::assumption::Assumption;
 use crate::report::Reporter;
 use crate::rule::{RuleContext, declare_rule};
 use crate::rules::deployment::other_statements::is_column_made_here;
 use crate::rules::deployment::retyped::retyped;
 use pgvet_model::builtin::type_by_oid;
 use pgvet_model::catalog::SqlType;
-use pgvet_model::effect::Using;
+use pgvet_model::effect::{FewRows, Using};
 use pgvet_model::execute::ask_about_types;
 use pgvet_model::expression::precision_and_scale;
 
@@ -76,7 +77,9 @@ fn check(context: &RuleContext<'_>, reporter: &mut Reporter<'_>) {
             loss.consequence(change.using != Using::Absent, change.updated, &to)
         );
         let help = loss.help(change.updated || change.using != Using::Absent);
-        reporter.report(change.range, message).relation(change.table).help(help).emit();
+        let is_empty = change.table.few == Some(FewRows::FoundEmpty);
+        let unwritten = is_empty.then(|| Assumption::WrittenThoughEmpty { table: change.table.name.clone() });
+        reporter.report(change.range, message).relation(change.table).help(help).assuming(unwritten).emit();
     }
 }
 

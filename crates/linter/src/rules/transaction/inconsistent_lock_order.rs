@@ -100,6 +100,7 @@ declare_rule! {
     ///   this one.
     /// - The migration drops the table, foreign key or function that makes the application lock in the opposite order.
     /// - The migration enables row-level security on both tables, which had none: their setup is usually not complete.
+    /// - The transaction stops with an error if one of the two tables has rows, so that deployed code can hardly use it.
     /// - `lock_timeout` is shorter than the default of `deadlock_timeout` (1 s), so the migration usually gives up
     ///   first.
     ///

@@ -4,8 +4,7 @@ use super::{first_words, split_help};
 use crate::report::Reporter;
 use crate::rule::{RuleContext, declare_rule};
 use crate::rules::statement::locks::assumed_transaction;
-use pgvet_model::catalog::Oid;
-use pgvet_model::effect::{DataChangeKind, Lock, LockCause};
+use pgvet_model::effect::{Lock, LockCause};
 use pgvet_model::session::Change;
 use pgvet_syntax::ast::Ast;
 
@@ -105,22 +104,8 @@ pub(super) fn is_upgrade(context: &RuleContext<'_>, lock: &Lock) -> bool {
 /// Source: PostgreSQL 18, `src/backend/commands/tablecmds.c`, `CheckTableNotInUse`.
 fn is_pending(context: &RuleContext<'_>, change: &Change) -> bool {
     matches!(context.ast, Ast::AlterTable(_) | Ast::Drop(_) | Ast::Truncate(_))
-        && has_deferred_key(context, change.relation, change.kind)
+        && change.checked_at_commit
         && !checked_since(context, change)
-}
-
-fn has_deferred_key(context: &RuleContext<'_>, table: Oid, kind: DataChangeKind) -> bool {
-    match kind {
-        DataChangeKind::Insert => context.before.get_relation(table).is_some_and(|table| {
-            let mut keys = table.constraints.iter().filter(|constraint| constraint.foreign_key().is_some());
-            keys.any(|constraint| constraint.initially_deferred)
-        }),
-        DataChangeKind::Delete => {
-            context.before.foreign_keys_to(table).iter().any(|(_, constraint)| constraint.initially_deferred)
-        }
-        // Only where a key column really changes.
-        DataChangeKind::Update => false,
-    }
 }
 
 /// Whether there is a SET CONSTRAINTS between the change and this statement.

@@ -1,6 +1,6 @@
 //! TRUNCATE.
 
-use crate::catalog::{Oid, RelationKind};
+use crate::catalog::{EmptiedBy, Oid, RelationKind};
 use crate::effect::{IndexBuildCause, LockCause};
 use crate::execute::{Executor, Run, fail};
 use pgvet_syntax::ast::{DropBehavior, LockMode, Truncate};
@@ -47,7 +47,7 @@ impl Executor<'_> {
             self.effects.truncates.push(name);
             let birth = &mut self.catalog.relation_mut(*table).birth;
             (birth.filled, birth.many, birth.at_most) = (false, false, None);
-            self.note_emptied(*table, true);
+            self.note_emptied(*table, EmptiedBy::Truncate);
             self.fire_truncate_triggers(*table, *range);
         }
         Ok(())

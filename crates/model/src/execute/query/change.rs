@@ -5,7 +5,7 @@ use super::rows::{Joined, MemberRead, Wanted};
 use super::values::RowChange;
 use super::{Depth, Env};
 use crate::builtin::{self, SystemRelationKind};
-use crate::catalog::{Constraint, Held, Oid, Relation, RelationKind, Trigger};
+use crate::catalog::{Constraint, EmptiedBy, Held, Oid, Relation, RelationKind, Trigger};
 use crate::effect::{DataChangeKind, Extent, LockCause, Rows, RowsReason, UnknownReason};
 use crate::execute::{Executor, Run, fail};
 use pgvet_syntax::ast::{
@@ -154,7 +154,7 @@ impl Executor<'_> {
             let keeps = |trigger: &Arc<Trigger>| trigger.timing == TriggerTiming::Before && trigger.events.delete;
             let is_plain = relation.kind.is_table() && relation.rules.is_empty() && !relation.row_security;
             if is_plain && !relation.triggers.iter().any(keeps) {
-                self.note_emptied(oid, false);
+                self.note_emptied(oid, EmptiedBy::Delete);
             }
         }
     }

@@ -31,7 +31,10 @@ impl Executor<'_> {
             self.expressions(&copy.filter, &env)?;
             let change = RowChange::new(DataChangeKind::Insert, false, name.range());
             self.change(table, &change, Depth::Run)?;
-            let rows = Rows::unknown_part(RowsReason::GivenAtRunTime);
+            let rows = match copy.rows_at_most {
+                Some(rows) => Rows::at_most(rows, RowsReason::Listed),
+                None => Rows::unknown_part(RowsReason::GivenAtRunTime),
+            };
             self.note_change(table, &change, rows, Depth::Run, name.range());
             return Ok(());
         }

@@ -2,6 +2,7 @@
 
 use super::Code;
 use super::code::SqlCode;
+use super::rows::Row;
 use super::value::Value;
 use crate::catalog::Oid;
 use crate::effect::{Failure, UnknownReason};
@@ -35,6 +36,19 @@ impl Executor<'_> {
         };
         let shown = place.map_or(InFile::At(expression.range), InFile::Shifted);
         self.run_text(value, expression.range, shown, yields_rows)
+    }
+
+    /// The number of rows that a query counts, whose text is known.
+    pub(super) fn row_of_text(&self, expression: &SqlText, code: &Code) -> Option<Row> {
+        let text = self.value(&*code.expression(expression)?)?;
+        let read = SqlCode::read(text.as_text()?)?;
+        match read.statements.as_slice() {
+            [(_, statement)] => match &**statement {
+                Ast::Select(query) => self.counts(query),
+                _ => None,
+            },
+            _ => None,
+        }
     }
 
     /// Runs a text that stands, or is called, at `range`, and is shown there or where it stands as it is.

@@ -28,6 +28,9 @@ impl Executor<'_> {
             let has_row = found || select.targets.iter().any(|target| aggregate(&target.value).is_some());
             return Some(if has_row { select.targets.iter().map(one).collect() } else { Row::new() });
         }
+        if let Some(row) = self.counts(query) {
+            return Some(row);
+        }
         Some(self.constant_rows(query)?.into_iter().next().unwrap_or_default())
     }
 

@@ -1,6 +1,7 @@
 //! Values of PL/pgSQL expressions, as far as they are known before the code runs.
 
 use super::text;
+use crate::catalog::Oid;
 use crate::execute::Executor;
 use pgvet_syntax::ast::{Expr, ExprKind, FunctionCall, Literal, OperatorForm, SubqueryKind, TypeName};
 use pgvet_syntax::plpgsql::HOLE;
@@ -17,6 +18,10 @@ pub(crate) enum Value {
     Text(String),
     /// A number of at least 1, such as the count of rows that exist.
     Positive,
+    /// The number of rows of a table.
+    RowsOf(Oid),
+    /// Whether a table has rows.
+    HasRows(Oid),
     /// Not null; nothing more is known.
     Something,
     List(Vec<Option<Value>>),
@@ -81,7 +86,9 @@ impl Value {
             Self::Null => Some(true),
             Self::Text(text) if text.contains(HOLE) => None,
             Self::Setting { .. } | Self::Environment => None,
-            Self::Text(_) | Self::Positive | Self::Something | Self::List(_) => Some(false),
+            Self::Text(_) | Self::Positive | Self::RowsOf(_) | Self::HasRows(_) | Self::Something | Self::List(_) => {
+                Some(false)
+            }
         }
     }
 }
@@ -92,9 +99,15 @@ pub(super) fn part(value: Option<Value>) -> Option<String> {
         Some(Value::Null) => None,
         Some(Value::Text(text)) => Some(text),
         Some(Value::List(list)) => Some(array_text(list)),
-        Some(Value::Positive | Value::Something | Value::Environment | Value::Setting { .. }) | None => {
-            Some(HOLE.to_owned())
-        }
+        Some(
+            Value::Positive
+            | Value::RowsOf(_)
+            | Value::HasRows(_)
+            | Value::Something
+            | Value::Environment
+            | Value::Setting { .. },
+        )
+        | None => Some(HOLE.to_owned()),
     }
 }
 

@@ -99,6 +99,7 @@ impl Context<'_> {
             options: self.options(copy.options),
             // For FROM and TO alike an absent file name stands for STDIN or STDOUT.
             stdin: copy.is_from && written(&copy.filename).is_none(),
+            rows_at_most: None,
             beyond: match written(&copy.filename) {
                 Some(_) if copy.is_program => Some(CopyBeyond::Program),
                 name => name.map(|_| CopyBeyond::File),

@@ -5,7 +5,7 @@ use super::cycle::{Cycle, Requested, Step};
 use super::ending::{Deadlock, Ending};
 use super::migration::Taken;
 use crate::assumption::Assumption;
-use pgvet_model::catalog::{Catalog, Oid};
+use pgvet_model::catalog::{Catalog, EmptiedBy, Oid};
 use pgvet_model::effect::{DataChangeKind, LockCause};
 use pgvet_model::place::Place;
 use pgvet_model::session::LongWork;
@@ -30,6 +30,7 @@ impl Ending<'_> {
         doubts.extend(self.of_write(deadlock));
         doubts.extend(self.of_dropped(deadlock));
         doubts.extend(self.of_first_row_security(deadlock));
+        doubts.extend(self.of_empty(deadlock));
         doubts
     }
 
@@ -120,6 +121,19 @@ impl Ending<'_> {
         let is_both = tables.iter().all(is_first);
         is_both.then(|| Assumption::UsedBeforeRowSecurity { table: self.name(tables[0]).into() })
     }
+
+    /// The migration stops with an error if one of the tables has rows.
+    fn of_empty(&self, deadlock: &Deadlock<'_>) -> Option<Assumption> {
+        let found = |catalog: &Catalog, oid: Oid| catalog.get_relation(oid).and_then(|table| table.birth.emptied);
+        let is_empty = |oid: &Oid| {
+            let after = found(self.setting.after, *oid);
+            after.is_some_and(|emptied| emptied.by == EmptiedBy::Nobody) && after != found(self.setting.catalog, *oid)
+        };
+        let tables = [deadlock.wanted, deadlock.cycle.held].map(|at| self.locks[at].placed.step.relation);
+        let table = tables.into_iter().find(is_empty)?;
+        Some(Assumption::InUseThoughEmpty { table: self.name(table).into() })
+    }
+
     /// What the migration does between two locks that can take long: it reads or writes many rows, or waits for another
     /// table that the application uses.
     pub(super) fn between(&self, held: usize, wanted: usize) -> Option<Between<'_>> {
