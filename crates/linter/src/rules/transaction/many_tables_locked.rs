@@ -7,7 +7,7 @@ use crate::rule::{RuleContext, declare_rule};
 use crate::rules::deployment::dropped_later::is_dropped_later;
 use crate::rules::statement::locks::assumed_transaction;
 use pgvet_model::catalog::Oid;
-use pgvet_model::effect::{Lock, LockCause, ScanCause};
+use pgvet_model::effect::{Lock, LockCause, RelationName, ScanCause};
 use pgvet_model::place::Place;
 use pgvet_model::session::{HeldLock, TransactionBlock};
 use pgvet_syntax::ast::LockMode;
@@ -159,14 +159,17 @@ fn check_foreign_keys(context: &RuleContext<'_>, block: &TransactionBlock, repor
     let (Some(target), Some(other)) = (exposed(LockCause::Target), exposed(LockCause::ForeignKeyAdded)) else { return };
     let earlier = first_foreign_keys(block);
     let [place] = earlier.as_slice() else { return };
-    // The same pair again locks nothing new.
-    if block.locks.blocks_writes(target.relation.oid) && block.locks.blocks_writes(other.relation.oid) {
-        return;
-    }
+    let is_new = |relation: &&RelationName| !block.locks.blocks_writes(relation.oid);
+    let new: Vec<&RelationName> = [&target.relation, &other.relation].into_iter().filter(is_new).collect();
+    let named = match new.as_slice() {
+        // The same pair again locks nothing new.
+        [] => return,
+        [one] => format!("`{}`", one.name),
+        [first, rest @ ..] => format!("`{}` and `{}`", first.name, rest[0].name),
+    };
     let message = format!(
         "the transaction already blocks writes to both tables of its first foreign key, and this foreign key also \
-         blocks writes to `{}` and `{}` until the transaction ends",
-        target.relation.name, other.relation.name
+         blocks writes to {named} until the transaction ends"
     );
     let finding = reporter.report(first_words(context), message).relation(&target.relation).relation(&other.relation);
     let finding = finding.label_in(place.file, place.range, "the first foreign key is added here");
