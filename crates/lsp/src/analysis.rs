@@ -4,7 +4,7 @@ use crate::document::Document;
 use pgvet_linter::check::Outcome;
 use pgvet_linter::diagnostic::Diagnostic;
 use pgvet_syntax::source::TextRange;
-use pgvet_workspace::{OpenFile, OpenStatement, ProjectFile, Role};
+use pgvet_workspace::{OpenFile, OpenStatement, Role};
 use std::any::Any;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::Path;
@@ -74,11 +74,6 @@ impl Analysis {
     pub(crate) fn follows(&self, path: &Path) -> bool {
         let history = self.open.project().files.iter().filter(|file| file.role != Role::Reported);
         history.map(|file| &file.path).any(|other| other == path)
-    }
-
-    /// The file with the index that findings use.
-    pub(crate) fn file(&self, index: u32) -> Option<&ProjectFile> {
-        self.open.project().files_of_migrations().get(index as usize).copied()
     }
 }
 

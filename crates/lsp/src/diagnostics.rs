@@ -14,20 +14,23 @@ use pgvet_linter::rules::engine::unused_suppression;
 use pgvet_linter::severity::Severity;
 use pgvet_syntax::source::LineIndex;
 use pgvet_workspace::config::ConfigError;
-use pgvet_workspace::inert;
+use pgvet_workspace::{ProjectFile, inert};
 use std::str::FromStr;
 
 pub(crate) const SOURCE: &str = "pgvet";
 
 /// Everything that was found in a document.
 pub(crate) fn all(analysis: &Analysis, document: &Document, uri: &Uri, client: Client) -> Vec<Diagnostic> {
-    let places = Places { analysis, document, uri, client };
+    let files = analysis.open().project().files_of_migrations();
+    let places = Places { analysis, files, document, uri, client };
     analysis.findings().iter().map(|finding| places.diagnostic(finding)).collect()
 }
 
 /// Finds places in the files that labels name.
 struct Places<'a> {
     analysis: &'a Analysis,
+    /// The files by the indexes that findings use.
+    files: Vec<&'a ProjectFile>,
     document: &'a Document,
     uri: &'a Uri,
     client: Client,
@@ -51,7 +54,7 @@ impl Places<'_> {
     }
 
     fn related(&self, label: &Label) -> Option<DiagnosticRelatedInformation> {
-        let file = self.analysis.file(label.file)?;
+        let file = *self.files.get(label.file as usize)?;
         let is_own = self.analysis.open().file().is_some_and(|own| std::ptr::eq(own, file));
         let location = if is_own {
             Location::new(self.uri.clone(), self.document.range(label.range))

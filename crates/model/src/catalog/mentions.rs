@@ -116,6 +116,15 @@ impl Catalog {
         self.mentions = mentions;
     }
 
+    /// The same if many have changed. A statement that asks about one object need not read a large table each time that
+    /// the table has changed, but it must not look at everything that a history has made either.
+    pub fn read_many_mentions(&mut self) {
+        const MANY: usize = 64;
+        if self.mentions.unread || self.mentions.changed.len() > MANY {
+            self.read_mentions();
+        }
+    }
+
     /// The relations that may name one of these, in the order of their creation: all that do, and some that do not.
     pub fn relations_mentioning(&self, sought: &[Mention]) -> Vec<&Arc<Relation>> {
         self.mentioning(sought, &self.relations)

@@ -94,6 +94,7 @@ impl Executor<'_> {
         let altering = Altering { table, recurse: !statement.only, lock, work: Work::default(), changed: Vec::new() };
         let mut commands: Vec<&AlterTableCommand> = statement.commands.iter().collect();
         commands.sort_by_key(|command| pass_of(&command.action));
+        self.catalog.read_many_mentions();
         self.prepare_commands(&altering, statement)?;
         let typed = self.typed_tables_to_alter(&altering, statement)?;
         self.run_commands(altering, &commands)?;

@@ -200,6 +200,9 @@ pub(super) const SHAPES: &[Shape] = &[
         let files = (1..count).map(|at| (format!("{at:06}_a.sql"), block(lock(at) + &lock(at - 1))));
         [("000000_a.sql".to_owned(), each(count, table))].into_iter().chain(files).collect()
     }),
+    shape("ALTER of tables of an earlier file", 4_000, |count| {
+        later(each(count, table), each(count, |at| format!("ALTER TABLE t{at} ALTER COLUMN name TYPE varchar(9);\n")))
+    }),
     shape("columns of a partitioned table", 400, |count| {
         let partition = |at| format!("CREATE TABLE p{at} PARTITION OF t FOR VALUES IN ({at});\n");
         one("CREATE TABLE t (id bigint) PARTITION BY LIST (id);\n".to_owned()
