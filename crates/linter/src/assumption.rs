@@ -171,6 +171,11 @@ pub enum Assumption {
     LocksBetween,
     /// It does while the migration waits for a third table, and only changes the catalog.
     LocksDuringWait { table: SmolStr },
+    /// No other statement sets a sequence, although code of the migration runs SQL that is known only at run time, or later
+    /// migrations are released with it.
+    SequenceNotSet { sequence: SmolStr },
+    /// Deployed code inserts rows without a key, although migrations list the rows of the table.
+    InsertsWithoutKey { table: SmolStr, column: SmolStr },
     /// Deployed code inserts rows into a table, although only other tables get rows from queries of the project.
     InsertsWithoutQuery { table: SmolStr },
     /// Deployed code uses an object that the migration drops.
@@ -197,6 +202,8 @@ pub enum Assumption {
     KeyNotReplaced { table: SmolStr },
     /// One of a few rows violates a constraint that nothing checks.
     RowsViolate { constraint: SmolStr },
+    /// The rows that a copy of a table omits are needed, although it may omit them on purpose, or another copy has them.
+    NeededThoughOmitted { table: SmolStr },
     /// The rows of a table are needed, although a statement of the migration has copied all of them.
     NeededThoughCopied { table: SmolStr },
     /// Code of an earlier release still runs, although the release is deployed for which the migration waits.
@@ -458,12 +465,15 @@ impl Assumption {
             | Self::RestrictiveAllows { .. }
             | Self::LooksUpFullName { .. }
             | Self::NeededThoughCopied { .. }
+            | Self::NeededThoughOmitted { .. }
             | Self::UsedThoughReleased { .. }
             | Self::SecondRun
             | Self::StillRun { .. }
             | Self::RunsOnItsOwn
             | Self::RunsAgain { .. }
             | Self::NoTimeoutThough { .. }
+            | Self::SequenceNotSet { .. }
+            | Self::InsertsWithoutKey { .. }
             | Self::WritesViolate { .. } => Confidence::Possible,
         }
     }

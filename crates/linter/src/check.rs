@@ -1,5 +1,6 @@
 //! The run: parsed migrations in, diagnostics and effects out.
 
+mod definitions;
 mod in_code;
 
 use crate::assumption::Assumption;
@@ -16,6 +17,7 @@ use crate::rules::{self, deployment::lasting::Lasting};
 use crate::settings::Settings;
 use crate::severity::Severity;
 use crate::suppression::{self, FoundComment, Suppressed};
+use definitions::Definitions;
 use pgvet_model::catalog::Catalog;
 use pgvet_model::checkpoint::{Checkpoint, Database};
 use pgvet_model::effect::Effects;
@@ -30,6 +32,7 @@ use pgvet_syntax::ast::{Ast, Do, SyntaxError};
 use pgvet_syntax::lexer::refused_from;
 use pgvet_syntax::source::{SourceFile, TextRange};
 use pgvet_syntax::statement::{self, Doubt, Placeholder, PlaceholderKind, Statement};
+use rustc_hash::FxHashSet;
 use serde::{Deserialize, Serialize};
 use std::collections::HashSet;
 use std::rc::Rc;
@@ -91,6 +94,7 @@ pub(crate) fn report(
         strings_before: None,
         comments_of_text: OfText::default(),
         done_moves: Vec::new(),
+        definitions: Definitions::default(),
     };
     replay.run_down = settings.lint_down;
     replay.run(migrations, &mut checker);
@@ -137,6 +141,7 @@ struct Checker<'s> {
     comments_of_text: OfText<'s, suppression::Comment>,
     /// Those of them that give something another name or schema, as positions.
     done_moves: Vec<usize>,
+    definitions: Definitions,
 }
 
 /// What is known about the last text that was looked at. A file has one text for all of its sections.
@@ -243,7 +248,6 @@ impl Checker<'_> {
         let file = routine.file;
         let source = self.migrations[file as usize].file;
         let routine = Rc::clone(routine);
-        let statement = routine.statement;
         let settings = self.settings;
         let context = RoutineContext {
             file,
@@ -256,15 +260,22 @@ impl Checker<'_> {
             settings,
             routines,
             called_by_migration,
+            until: None,
         };
-        for rule in rules::all() {
+        self.judge(&context, rules::all());
+    }
+
+    /// Shows code to rules.
+    fn judge(&mut self, context: &RoutineContext<'_>, rules: &[&'static Rule]) {
+        let (file, statement) = (context.file, context.routine.statement);
+        for rule in rules {
             let Some(function) = rule.routine else { continue };
             let at = self.found.len();
             let version = self.settings.versions.from;
             if let Some(mut reporter) =
                 Reporter::new(self.settings, &rule.meta, file, statement, version, &mut self.found)
             {
-                run_rule(rule, &mut reporter, |reporter| function(&context, reporter));
+                run_rule(rule, &mut reporter, |reporter| function(context, reporter));
             }
             for diagnostic in &mut self.found[at..] {
                 diagnostic.pg_versions = self.settings.versions.iter().collect();
@@ -354,6 +365,7 @@ impl Visitor for Checker<'_> {
         self.finish_version(visit);
         if visit.migration.direction == Direction::Up {
             self.subjects.note(visit);
+            self.definitions.note(visit);
         }
         self.note_done(visit);
         if let Ast::Do(block) = visit.ast {
@@ -378,12 +390,18 @@ impl Visitor for Checker<'_> {
         let is_reported = |file: u32| {
             migrations.get(file as usize).is_some_and(|migration| migration.report && migration.database == number)
         };
+        let mut failing = FxHashSet::default();
         for oid in routines.defined_in(is_reported) {
             if let Some(routine) = routines.function(oid) {
                 let called = database.called.contains(&oid);
+                let at = self.found.len();
                 self.routine(&routines, &routine, None, (catalog, catalog), called);
+                if self.found[at..].iter().any(definitions::is_about_failure) {
+                    failing.insert(oid);
+                }
             }
         }
+        self.definitions(number, database, failing);
     }
 
     fn syntax_error(&mut self, file: u32, migration: &Migration<'_>, statement: &Statement, error: &SyntaxError) {
@@ -431,6 +449,7 @@ impl Visitor for Checker<'_> {
             return;
         }
         self.forget_undone(file, migration);
+        self.definitions.leave(self.migrations, file, migration, after);
         let (migrations, settings) = (self.migrations, self.settings);
         let reader = self.reader;
         let doubts = &self.doubts(file, migration);

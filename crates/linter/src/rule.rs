@@ -12,6 +12,7 @@ use pgvet_model::deployment::Deployment;
 use pgvet_model::effect::{Effects, Evidence, ObjectChange, RelationName, UnknownReason};
 use pgvet_model::execute::{CodeText, Executed};
 use pgvet_model::migration::Migration;
+use pgvet_model::place::Place;
 use pgvet_model::routine::{CallSite, Creation, Endings, Hotness, Routine, RoutineReader, Routines, TriggerUse};
 use pgvet_model::runner::KnownTransaction;
 use pgvet_model::session::Session;
@@ -217,8 +218,9 @@ impl<'a> MigrationContext<'a> {
 
 /// All that a rule may look at in the code of a function, a procedure or a DO block.
 ///
-/// A function is shown when the replay of its database has ended, if its definition is in a reported migration: one
-/// that a later migration replaced or dropped can hurt nobody. A DO block is shown at its statement.
+/// A function is shown when the replay of its database has ended, if its definition is in a reported migration. Rules
+/// about code that fails see it also with the schema that its deployment leaves, even if a later one replaces or drops it. A
+/// DO block is shown at its statement.
 #[derive(Debug)]
 pub struct RoutineContext<'a> {
     /// Index of the migration that holds the definition.
@@ -240,6 +242,19 @@ pub struct RoutineContext<'a> {
     /// A statement of a migration calls it, in code that it runs at the latest: it is a helper of migrations, and what it
     /// does was reported there.
     pub called_by_migration: bool,
+    /// For a function that is shown once more, with the schema that its deployment leaves: what a later deployment does.
+    /// Only the triggers of such a function are known, and not who calls it.
+    pub until: Option<Until>,
+}
+
+/// What a later deployment does about a function.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Until {
+    /// It replaces the function, here.
+    Replaced(Place),
+    Dropped,
+    /// It changes only tables.
+    SchemaChanged,
 }
 
 impl RoutineContext<'_> {

@@ -34,6 +34,11 @@ impl fmt::Display for Assumption {
                 "assumes that `{table}` is large, although the migration adds `{column}` as NOT NULL without a value \
                  for existing rows: that fails if the table has rows"
             ),
+            Self::LargeThough { table, because: FewRows::NoneForNewReference { table: referenced } } => write!(
+                f,
+                "assumes that `{table}` is large, although the migration adds a foreign key to the new table \
+                 `{referenced}`: that fails if the table has rows"
+            ),
             Self::LargeThough { table, because: FewRows::ListedKeys { keys } } => write!(
                 f,
                 "assumes that `{table}` is large, although a unique index allows at most {keys} rows: constraints or \
@@ -134,6 +139,11 @@ impl fmt::Display for Assumption {
             Self::HiddenCodeIsHarmless => {
                 f.write_str("assumes that earlier code that was not analyzed changes nothing that this statement uses")
             }
+            Self::NeededThoughOmitted { table } => write!(
+                f,
+                "assumes that the rows of `{table}` that are not copied are still needed, although the copy may omit them on \
+                 purpose, or another copy may have them"
+            ),
             Self::NeededThoughCopied { table } => {
                 write!(
                     f,
@@ -391,6 +401,16 @@ impl fmt::Display for Assumption {
                 f,
                 "assumes that deployed code inserts rows into `{table}`, although the queries of the project insert \
                  only into other tables"
+            ),
+            Self::SequenceNotSet { sequence } => write!(
+                f,
+                "assumes that nothing else sets the sequence `{sequence}`, although code of this migration runs SQL that is \
+                 known only at run time, or later migrations are released with it"
+            ),
+            Self::InsertsWithoutKey { table, column } => write!(
+                f,
+                "assumes that deployed code inserts rows into `{table}` without a value for `{column}`, although migrations \
+                 list the rows of the table"
             ),
             Self::UsesUntilDropped { object } => {
                 write!(f, "assumes that deployed code still uses {object}, which the migration drops")

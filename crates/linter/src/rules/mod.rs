@@ -117,12 +117,14 @@ static RULES: &[&Rule] = &[
     &data::referenced_value_deleted::RULE,
     &data::rows_may_violate_constraint::RULE,
     &data::select_then_insert::RULE,
+    &data::sequence_behind_keys::RULE,
     &data::statement_per_row::RULE,
     &data::system_catalog_write::RULE,
     &data::toast_compression_not_applied::RULE,
     &data::trigger_left_disabled::RULE,
     &data::unbounded_row_lock::RULE,
     &data::unbounded_update_or_delete::RULE,
+    &data::uncopied_rows_deleted::RULE,
     &data::update_collides_with_itself::RULE,
     &data::writes_lost_after_copy::RULE,
     // bloat
@@ -142,6 +144,7 @@ static RULES: &[&Rule] = &[
     &plpgsql::dynamic_ddl_on_unknown_object::RULE,
     &plpgsql::dynamic_sql_injection::RULE,
     &plpgsql::swallowed_exception::RULE,
+    &plpgsql::trigger_variable_mismatch::RULE,
     &plpgsql::unknown_column_or_table::RULE,
     // schema
     &schema::char_type::RULE,

@@ -420,6 +420,7 @@ static EXCEPTIONS: &[Exception] = &[
             &compatibility::used_index_dropped::RULE,
             &compatibility::view_not_updatable::RULE,
             &data::insert_may_violate_unique::RULE,
+            &data::sequence_behind_keys::RULE,
             &data::toast_compression_not_applied::RULE,
             &bloat::large_object_orphaned::RULE,
             &locking::foreign_key_locks_other_table::RULE,

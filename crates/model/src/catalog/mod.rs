@@ -36,7 +36,7 @@ mod views;
 pub use bounds::{Bounds, Point};
 pub use constant::Constant;
 pub use constraint::*;
-pub use copied::Copied;
+pub use copied::{Copied, Omitted};
 pub use function::*;
 pub use index::*;
 pub use mentions::Mention;

@@ -349,8 +349,7 @@ pub struct Sequence {
     pub counting: Counting,
 }
 
-/// How a sequence counts: what its statements said; `None` is what PostgreSQL chooses. Those of identity columns have
-/// options of their own, which are not kept.
+/// How a sequence counts: what its statements said; `None` is what PostgreSQL chooses.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Counting {
     pub start: Option<i64>,

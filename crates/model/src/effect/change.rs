@@ -61,6 +61,8 @@ pub enum ChangedObject {
         grant: Grant,
         /// The objects of ALTER DEFAULT PRIVILEGES.
         future: Option<FutureObjects>,
+        /// The relations, functions or types that the statement names, as far as they are known.
+        on: Vec<Oid>,
     },
     /// How new values of a column are compressed.
     Compression {

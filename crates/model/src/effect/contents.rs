@@ -15,6 +15,9 @@ pub enum FewRows {
     FoundEmpty,
     /// This deployment added the column with NOT NULL and no value for old rows, which fails if there are any.
     NoneForNewColumn { column: SmolStr },
+    /// This deployment added a foreign key of columns that are never NULL to a new table without rows, which fails if there are
+    /// any.
+    NoneForNewReference { table: SmolStr },
     /// The schema lists all values of its key.
     ListedKeys { keys: u64 },
     /// This deployment creates the table unless it exists, and only an earlier use shows that it does.

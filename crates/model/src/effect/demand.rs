@@ -87,8 +87,9 @@ pub type Written = Result<String, NotKept>;
 /// What the rows have to be like.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Demand {
-    /// There are none: the column is NULL in all of them.
-    NoRows { column: SmolStr },
+    /// There are none: the column is NULL in all of them, or never NULL although the new table to which it refers has no
+    /// rows.
+    NoRows { column: SmolStr, referenced: Option<SmolStr> },
     /// There is at most one: all have the same value in the column, which is to be unique.
     OneRow { column: SmolStr },
     /// The column holds no null.
@@ -216,7 +217,14 @@ impl fmt::Display for RowDemand {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let table = &self.relation.name;
         match &self.demand {
-            Demand::NoRows { column } => write!(f, "fails if `{table}` has rows: `{column}` is NULL in all of them"),
+            Demand::NoRows { column, referenced: None } => {
+                write!(f, "fails if `{table}` has rows: `{column}` is NULL in all of them")
+            }
+            Demand::NoRows { column, referenced: Some(referenced) } => write!(
+                f,
+                "fails if `{table}` has rows: `{column}` is never NULL, and the new table `{referenced}` that it \
+                 references has no rows"
+            ),
             Demand::OneRow { column } => {
                 write!(f, "fails if `{table}` has more than one row: all rows have the same value in `{column}`")
             }
@@ -321,7 +329,9 @@ impl Demand {
     /// What distinguishes two demands of one statement on one table that are of one kind.
     pub fn subject(&self) -> Option<&SmolStr> {
         match self {
-            Self::NoRows { column } | Self::OneRow { column } | Self::NotNull { column } => Some(column),
+            Self::NoRows { column, referenced: None } | Self::OneRow { column } | Self::NotNull { column } => {
+                Some(column)
+            }
             Self::Check { constraint, .. } => Some(constraint),
             Self::Type(conversion) => Some(&conversion.column),
             // Partitions have indexes and foreign keys of other names, and only one statement makes them.

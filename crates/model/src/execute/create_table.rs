@@ -45,6 +45,7 @@ struct NewSequence {
     column: SmolStr,
     identity: bool,
     sql_type: SqlType,
+    counting: Counting,
 }
 
 impl NewTable {
@@ -279,7 +280,7 @@ impl Executor<'_> {
                 owned_by: Some((table, sequence.column.clone())),
                 identity: sequence.identity,
                 sql_type: sequence.sql_type,
-                counting: Counting::default(),
+                counting: sequence.counting.clone(),
             });
             self.catalog.add_relation(relation);
             self.created(oid);

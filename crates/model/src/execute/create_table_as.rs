@@ -96,7 +96,8 @@ impl Executor<'_> {
         let created = self.effects.creates.len();
         self.store_relation(relation);
         if kind == RelationKind::Table {
-            self.note_copies(oid, read_before, into.name.range());
+            let omitted = query.map_or_else(Vec::new, |query| self.omitted_by_copy(query));
+            self.note_copies(oid, read_before, &omitted, into.name.range());
         }
         self.count_catalog_rows(created);
         Ok(())

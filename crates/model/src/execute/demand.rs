@@ -43,8 +43,12 @@ impl Executor<'_> {
             _ => None,
         };
         if let Some((demand, met)) = demand {
+            let is_of_new = matches!(demand, Demand::NoRows { referenced: Some(_), .. });
             let is_pure = self.is_pure(table, &demand);
             self.note_demand(table, demand, met, range, is_pure);
+            if is_of_new && !self.is_guarded() {
+                self.catalog.relation_mut(table).birth.empty_in = self.deployment;
+            }
         }
     }
 
@@ -232,7 +236,7 @@ impl Executor<'_> {
     fn not_null_demand(&self, table: Oid, column: &SmolStr) -> Option<(Demand, Option<Met>)> {
         let relation = self.catalog.relation(table);
         match self.held_here(relation, column) {
-            Some(Held::Null) => Some((Demand::NoRows { column: column.clone() }, None)),
+            Some(Held::Null) => Some((Demand::NoRows { column: column.clone(), referenced: None }, None)),
             Some(Held::Value(_)) => None,
             None => Some((Demand::NotNull { column: column.clone() }, self.met(relation, &[column]))),
         }
@@ -263,6 +267,10 @@ impl Executor<'_> {
                     return None;
                 }
                 let referenced = self.catalog.get_relation(key.referenced)?;
+                if self.excludes_rows(relation, key) {
+                    let column = key.columns.first()?.clone();
+                    return Some((Demand::NoRows { column, referenced: Some(referenced.name.clone()) }, None));
+                }
                 Demand::References(Reference {
                     constraint: constraint.name.clone(),
                     columns: key.columns.clone(),

@@ -1,7 +1,7 @@
 //! What migrations say against many rows in a table of an earlier deployment.
 
 use super::Executor;
-use crate::catalog::{Column, EmptiedBy, Function, Oid, Relation};
+use crate::catalog::{Column, EmptiedBy, ForeignKeyConstraint, Function, Oid, Relation};
 use crate::effect::{FewRows, Visibility};
 use smol_str::SmolStr;
 
@@ -26,7 +26,8 @@ impl Executor<'_> {
             let is_cause =
                 |column: &&Column| column.not_null && column.added_in == birth.empty_in && column.default.is_none();
             let added = relation.columns.iter().find(is_cause);
-            return added.map(|column| FewRows::NoneForNewColumn { column: column.name.clone() });
+            let of_column = added.map(|column| FewRows::NoneForNewColumn { column: column.name.clone() });
+            return of_column.or_else(|| self.excluded_by_reference(relation));
         }
         let is_needed_before = birth.needed_in.is_some() && birth.needed_in != self.deployment;
         let is_older = is_needed_before && !self.catalog.doubts_everything();
@@ -34,6 +35,27 @@ impl Executor<'_> {
             return Some(FewRows::MadeIfMissing);
         }
         self.catalog.lookup_rows(relation).map(|rows| FewRows::Listed { rows })
+    }
+
+    /// Whether a foreign key leaves a table no rows: none of its columns is ever NULL, and the table to which it refers is new
+    /// and empty.
+    pub(super) fn excludes_rows(&self, relation: &Relation, key: &ForeignKeyConstraint) -> bool {
+        self.new_table_needed(relation, key).is_some_and(|referenced| !referenced.birth.filled)
+    }
+
+    /// The new table in which a foreign key needs a row for each row of another table.
+    fn new_table_needed(&self, relation: &Relation, key: &ForeignKeyConstraint) -> Option<&Relation> {
+        let is_never_null = |name: &SmolStr| relation.column(name).is_some_and(|column| column.not_null);
+        let referenced = self.catalog.get_relation(key.referenced)?;
+        let is_new = referenced.known && referenced.birth.is_of(self.deployment) && !referenced.birth.if_not_exists;
+        (is_new && key.columns.iter().all(is_never_null)).then_some(referenced)
+    }
+
+    /// The new table to which all rows of a table would have had to refer before it got any.
+    fn excluded_by_reference(&self, relation: &Relation) -> Option<FewRows> {
+        let mut keys = relation.constraints.iter().filter(|own| own.valid).filter_map(|own| own.foreign_key());
+        let referenced = keys.find_map(|key| self.new_table_needed(relation, key))?;
+        Some(FewRows::NoneForNewReference { table: referenced.name.clone() })
     }
 
     /// Gives the locks of a statement the evidence that only its end shows: it locks a table first, and then adds a column

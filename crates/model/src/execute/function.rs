@@ -43,7 +43,8 @@ impl Executor<'_> {
             check_replacement(existing, create, returns)?;
         }
         let is_new = existing.is_none();
-        if !is_new {
+        let is_of_trigger = create.returns.as_ref().is_some_and(|returns| returns.name == "trigger");
+        if !is_new || is_of_trigger {
             // Rules look for those that use it.
             self.catalog.read_mentions();
         }

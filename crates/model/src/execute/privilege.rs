@@ -25,6 +25,7 @@ impl Executor<'_> {
     ///
     /// Source: PostgreSQL 18, `src/backend/catalog/aclchk.c`, `objectNamesToOids`.
     pub(super) fn grant(&mut self, grant: &Grant) -> Run {
+        let noted = self.effects.changes.len();
         self.change_privileges(grant, None);
         if grant.all_in_schema {
             grant.objects.iter().try_for_each(|schema| self.check_schema(&schema.name))?;
@@ -34,6 +35,8 @@ impl Executor<'_> {
         }
         self.grant_on_named(grant);
         if matches!(grant.kind, ObjectKind::Type | ObjectKind::Domain) {
+            let types: Vec<Oid> = grant.objects.iter().filter_map(|name| self.named_type(name)).collect();
+            self.note_privileges_on(noted, &types);
             return grant.objects.iter().try_for_each(|name| match self.named_type(name) {
                 None if builtin::type_by_name(&name.name.text).is_none() => self.missing_type(name),
                 _ => Ok(()),
@@ -48,6 +51,7 @@ impl Executor<'_> {
         } else {
             self.granted_relations(grant)?
         };
+        self.note_privileges_on(noted, &objects);
         let Some(changed) = self.each_privilege(&kind.named(&grant.privileges), grant, objects.len()) else {
             return Ok(());
         };
@@ -138,7 +142,16 @@ impl Executor<'_> {
 
     fn change_privileges(&mut self, grant: &Grant, future: Option<FutureObjects>) {
         let action = if grant.grant { ChangeAction::Grant } else { ChangeAction::Revoke };
-        self.change_object(ChangedObject::Privileges { grant: grant.clone(), future }, action, grant.keyword);
+        let object = ChangedObject::Privileges { grant: grant.clone(), future, on: Vec::new() };
+        self.change_object(object, action, grant.keyword);
+    }
+
+    /// Adds the objects to a change of privileges that was noted.
+    fn note_privileges_on(&mut self, change: usize, objects: &[Oid]) {
+        let object = self.effects.changes.get_mut(change).map(|change| &mut change.object);
+        if let Some(ChangedObject::Privileges { on, .. }) = object {
+            on.extend_from_slice(objects);
+        }
     }
 
     fn granted_relations(&mut self, grant: &Grant) -> Run<Vec<Oid>> {

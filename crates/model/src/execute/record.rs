@@ -1,7 +1,7 @@
 //! Records effects, and keeps what follows from them: locks held by the transaction, tables that hold rows.
 
 use super::Executor;
-use crate::catalog::{Birth, Copied, Dropped, DroppedRule, Emptied, EmptiedBy, Oid, Relation, RelationKind};
+use crate::catalog::{Birth, Copied, Dropped, DroppedRule, Emptied, EmptiedBy, Oid, Omitted, Relation, RelationKind};
 use crate::effect::{
     ChangeAction, ChangedObject, DataChange, DataChangeKind, IndexBuild, IndexBuildCause, Lock, LockCause,
     ObjectChange, PartitionWork, PartitionWorkKind, RelationName, Rewrite, RewriteCause, Rows, Scan, ScanCause,
@@ -199,7 +199,8 @@ impl Executor<'_> {
     }
 
     /// Notes that a statement inserts rows of tables that it has read since `read_before`.
-    pub(crate) fn note_copies(&mut self, into: Oid, read_before: usize, range: TextRange) {
+    /// `omitted` has the tables of which it does not insert all.
+    pub(crate) fn note_copies(&mut self, into: Oid, read_before: usize, omitted: &[(Oid, Omitted)], range: TextRange) {
         let sources: Vec<(Oid, bool)> = (self.effects.reads[read_before..].iter())
             .filter(|read| read.relation.kind.is_table() && read.relation.oid != into && !read.rows.is_few())
             .map(|read| (read.relation.oid, read.rows.is_whole()))
@@ -211,6 +212,8 @@ impl Executor<'_> {
                 transaction: self.transaction,
                 writes_blocked: self.blocks_writes(from),
                 is_whole,
+                omits: omitted.iter().find(|(oid, _)| *oid == from).map(|(_, omitted)| omitted.clone()),
+                parts: 1,
                 statement: self.place.range,
                 place: Place { range: self.in_file(range), ..self.place },
             };
@@ -237,12 +240,12 @@ impl Executor<'_> {
         if rows.bound() == Some(0) || (!self.in_production && !birth.is_of(self.deployment)) {
             return;
         }
-        // Code may do the same repeatedly.
-        let is_once = self.text_at == Some(0);
-        let many = birth.many || !is_once || !rows.is_few();
+        // Of code, only whether there are many is counted.
+        let is_counted = self.text_at == Some(0);
+        let many = birth.many || !self.is_run_once() || !rows.is_few();
         let before = if birth.filled { birth.at_most } else { Some(0) };
         let more = rows.bound().map(|each| each.saturating_mul(self.times_sent));
-        let at_most = before.zip(more).filter(|_| is_once).map(|(before, more)| before.saturating_add(more));
+        let at_most = before.zip(more).filter(|_| is_counted).map(|(before, more)| before.saturating_add(more));
         if !birth.filled
             || birth.many != many
             || birth.at_most != at_most

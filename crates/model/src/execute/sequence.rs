@@ -125,13 +125,14 @@ impl Executor<'_> {
     }
 }
 
-fn counting(options: &[DefElem]) -> Counting {
+/// The options of a new sequence.
+pub(super) fn counting(options: &[DefElem]) -> Counting {
     let mut counting = Counting::default();
     change_counting(&mut counting, options);
     counting
 }
 
-fn change_counting(counting: &mut Counting, options: &[DefElem]) {
+pub(super) fn change_counting(counting: &mut Counting, options: &[DefElem]) {
     for option in options {
         // NO MINVALUE and NO MAXVALUE have no value.
         let number = match &option.value {

@@ -4,7 +4,7 @@ use super::evaluation::{Evaluated, evaluate};
 use super::made::Made;
 use super::read::RoutineReader;
 use super::{AllWords, Around, Bound, Hotness, Node, Routine, Sql, Step, Trial};
-use crate::catalog::{Catalog, Function, Oid, Relation, SearchPath, Trigger};
+use crate::catalog::{Catalog, Function, Mention, Oid, Relation, SearchPath, Trigger};
 use crate::migration::Migration;
 use crate::place::Place;
 use crate::production::Functions;
@@ -27,6 +27,8 @@ pub struct Routines<'a> {
     pub(super) functions: &'a Functions,
     reader: &'a RoutineReader,
     triggers: OnceCell<FxHashMap<Oid, Vec<TriggerUse>>>,
+    /// The functions whose triggers are asked for, if these are not all.
+    only: Option<Vec<Oid>>,
     callers: OnceCell<FxHashMap<Oid, Vec<CallSite>>>,
     /// The objects that the code of functions creates.
     made: OnceCell<Made>,
@@ -80,12 +82,24 @@ impl<'a> Routines<'a> {
             functions,
             reader,
             triggers: OnceCell::new(),
+            only: None,
             callers: OnceCell::new(),
             made: OnceCell::new(),
             hot: RefCell::default(),
             seen: RefCell::default(),
             open: RefCell::default(),
         }
+    }
+
+    /// The same for some functions, without a look at all tables for the triggers that run them.
+    pub fn of_functions(
+        migrations: &'a [Migration<'a>],
+        catalog: &'a Catalog,
+        functions: &'a Functions,
+        reader: &'a RoutineReader,
+        only: Vec<Oid>,
+    ) -> Self {
+        Self { only: Some(only), ..Self::new(migrations, catalog, functions, reader) }
     }
 
     /// The catalog with the functions.
@@ -173,7 +187,14 @@ impl<'a> Routines<'a> {
 
     fn find_triggers(&self) -> FxHashMap<Oid, Vec<TriggerUse>> {
         let mut found: FxHashMap<Oid, Vec<TriggerUse>> = FxHashMap::default();
-        for table in self.catalog.relations_where(|relation| !relation.triggers.is_empty()) {
+        let tables = match &self.only {
+            Some(only) => {
+                let sought: Vec<Mention> = only.iter().copied().map(Mention::Object).collect();
+                self.catalog.relations_mentioning(&sought)
+            }
+            None => self.catalog.relations_where(|relation| !relation.triggers.is_empty()),
+        };
+        for table in tables {
             for trigger in table.triggers.iter().filter(|trigger| !trigger.inherited && trigger.function.is_valid()) {
                 let trigger_use = TriggerUse { table: Arc::clone(table), trigger: Arc::clone(trigger) };
                 found.entry(trigger.function).or_default().push(trigger_use);

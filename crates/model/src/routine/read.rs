@@ -15,6 +15,7 @@ use pgvet_syntax::source::TextRange;
 use pgvet_syntax::statement::fill_text;
 use rustc_hash::FxHashMap;
 use smol_str::SmolStr;
+use std::borrow::Cow;
 use std::cell::{OnceCell, RefCell};
 use std::rc::Rc;
 use std::sync::Arc;
@@ -136,6 +137,19 @@ impl Routine {
     /// The statement or expression that was read from a text. Expressions that call nothing are not read.
     pub fn sql(&self, text: &SqlText) -> Option<&Ast> {
         self.parsed.get(&text.range)
+    }
+
+    /// An expression, also one that calls nothing, whose ranges are then no places in the file.
+    pub fn expression(&self, text: &SqlText) -> Option<Cow<'_, Ast>> {
+        if let Some(known) = self.sql(text) {
+            return Some(Cow::Borrowed(known));
+        }
+        Self::expression_of(&text.text).map(Cow::Owned)
+    }
+
+    /// An expression of the code, from its text alone.
+    pub fn expression_of(text: &str) -> Option<Ast> {
+        parse_sql(&format!("SELECT {text}")).ok()?.into_iter().next()
     }
 
     /// Returns the EXECUTEs whose text is known only at run time.
@@ -321,7 +335,7 @@ impl Collector<'_> {
         for (role, text) in texts {
             let parsed = match role {
                 SqlRole::Statement => self.parser.statement(text),
-                SqlRole::Expression if !text.text.contains('(') && !names_trigger_row(&text.text) => continue,
+                SqlRole::Expression if !text.text.contains('(') && !names_trigger_variable(&text.text) => continue,
                 SqlRole::Expression => self.parser.query(text).map(|query| Ast::Select(Box::new(query))),
                 SqlRole::Dynamic => {
                     let dynamic = Dynamic::read(text, self.parser.source());
@@ -337,10 +351,11 @@ impl Collector<'_> {
     }
 }
 
-/// Whether an expression names a field of the row of a trigger. Saves parsing most of those that call nothing.
-fn names_trigger_row(expression: &str) -> bool {
+/// Whether an expression may name a field of the row of a trigger, or another variable of triggers. Saves parsing most of
+/// those that call nothing.
+fn names_trigger_variable(expression: &str) -> bool {
     let text = expression.to_ascii_lowercase();
-    text.contains("new.") || text.contains("old.")
+    ["new.", "old.", "tg_"].iter().any(|part| text.contains(part))
 }
 
 impl Dynamic {

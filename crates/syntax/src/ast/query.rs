@@ -252,12 +252,20 @@ pub struct Insert {
     pub with: Option<With>,
     pub table: RelationRef,
     pub columns: Vec<Name>,
-    /// Whether it says OVERRIDING SYSTEM VALUE or OVERRIDING USER VALUE.
-    pub overriding: bool,
+    pub overriding: Option<Overriding>,
     pub source: InsertSource,
     pub on_conflict: Option<OnConflict>,
     pub returning: Vec<Target>,
     pub range: TextRange,
+}
+
+/// What INSERT does with the values that it gives to identity columns.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub enum Overriding {
+    /// OVERRIDING SYSTEM VALUE: it uses them.
+    System,
+    /// OVERRIDING USER VALUE: it ignores them.
+    User,
 }
 
 /// Where the inserted rows come from.

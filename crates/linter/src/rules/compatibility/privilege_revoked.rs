@@ -81,7 +81,7 @@ fn check(context: &MigrationContext<'_>, reporter: &mut Reporter<'_>) {
     let lasting = Lasting::of(context.migration).statements;
     for run in lasting.iter().flat_map(|statement| context.ran_by(statement)) {
         for change in &run.changes {
-            let ChangedObject::Privileges { grant, future: None } = &change.object else { continue };
+            let ChangedObject::Privileges { grant, future: None, .. } = &change.object else { continue };
             if change.action != ChangeAction::Revoke || grant.grant_option {
                 continue;
             }
@@ -259,7 +259,7 @@ fn lost_on_others(context: &MigrationContext<'_>, grant: &Grant, role: &SmolStr)
 /// Whether the migration grants the role some privilege on an object of a REVOKE.
 fn is_granted_again(context: &MigrationContext<'_>, grant: &Grant, role: &SmolStr, name: &SmolStr) -> bool {
     context.ran.iter().flat_map(|run| &run.changes).any(|change| match &change.object {
-        ChangedObject::Privileges { grant: other, future: None } => {
+        ChangedObject::Privileges { grant: other, future: None, .. } => {
             change.action == ChangeAction::Grant
                 && other.kind == grant.kind
                 && other.grantees.contains(role)

@@ -70,7 +70,8 @@ declare_rule! {
     ///
     /// Without these results, the confidence is `likely` in these cases:
     ///
-    /// - Every row violates the constraint, because a new column has the same value in all rows.
+    /// - Every row violates the constraint, because a new column has the same value in all rows, or because a foreign key
+    ///   refers to a new table that has no rows.
     /// - The deployment drops a `CHECK` that lists the values of a column, and the new `CHECK` refuses one of them.
     /// - The new `CHECK` uses a new column, in which all rows have the same value, and a column whose possible values
     ///   are known from a `CHECK`, an enum or `boolean`. It refuses one of these values together with the value of the
@@ -207,6 +208,6 @@ fn reads_rows(context: &RuleContext<'_>, table: &str) -> bool {
 
 /// Whether the statement itself adds the column, so that no row can have a value.
 fn is_of_new_column(context: &RuleContext<'_>, demand: &RowDemand) -> bool {
-    let Demand::NoRows { column } = &demand.demand else { return false };
+    let Demand::NoRows { column, referenced: None } = &demand.demand else { return false };
     context.before.get_relation(demand.relation.oid).is_some_and(|table| table.column(column).is_none())
 }

@@ -77,7 +77,7 @@ declare_rule! {
 
 /// How a table, or its rows, go.
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum Going {
+pub(super) enum Going {
     Renamed,
     Dropped,
     Emptied,
@@ -120,7 +120,7 @@ fn is_copied_back(context: &RuleContext<'_>, end: &Catalog, copy: &Relation, new
 }
 
 /// The tables that the statement takes from others, or whose rows it deletes.
-fn gone<'c>(context: &RuleContext<'c>) -> Vec<(&'c RelationName, Going, TextRange)> {
+pub(super) fn gone<'c>(context: &RuleContext<'c>) -> Vec<(&'c RelationName, Going, TextRange)> {
     let effects = context.effects;
     let renamed = effects.renames.iter().filter_map(|renaming| match &renaming.object {
         RenamedObject::Relation { before, .. } => Some((before, Going::Renamed, renaming.range)),

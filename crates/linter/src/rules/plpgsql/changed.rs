@@ -2,7 +2,10 @@
 
 use crate::rule::RoutineContext;
 use pgvet_model::routine::{Dynamic, Node, Step};
-use pgvet_syntax::ast::{Ast, ObjectName, QueryBody};
+use pgvet_syntax::ast::{Ast, ObjectName, Persistence, QueryBody};
+use pgvet_syntax::lexer::tokenize;
+use pgvet_syntax::plpgsql::HOLE;
+use pgvet_syntax::source::TextRange;
 use rustc_hash::FxHashSet;
 use smol_str::SmolStr;
 
@@ -24,17 +27,17 @@ impl Changed {
         let transitions = context.triggers().iter().flat_map(|using| &using.trigger.transitions);
         let mut changed = Self { named: transitions.map(|table| table.name.clone()).collect(), any: false };
         for sql in steps.iter().flat_map(|step| &step.sql) {
-            if let Some(name) = changed_table(sql.ast) {
+            if let Some((name, makes_any)) = changed_table(sql.ast) {
+                changed.any |= makes_any && name.contains(HOLE);
                 changed.named.insert(name.clone());
             }
         }
         let dynamic = steps.iter().filter_map(|step| match step.node {
-            Node::Statement(statement) => statement.kind.dynamic_query(),
+            Node::Statement(statement) => context.routine.dynamic(&statement.kind.dynamic_query()?.expression),
             _ => None,
         });
-        for query in dynamic {
-            let is_known = query.expression.constant(&context.source.text).is_some_and(|text| text.is_complete());
-            changed.any |= !is_known && makes_tables(&query.expression.text);
+        for query in dynamic.filter(|query| query.statements.is_empty()) {
+            changed.any |= query.constant.as_ref().is_some_and(|constant| begins_change(&constant.text));
         }
         changed
     }
@@ -45,22 +48,33 @@ impl Changed {
     }
 }
 
-/// The table that a statement of the code creates or changes.
-fn changed_table(ast: &Ast) -> Option<&SmolStr> {
+/// The table that a statement of the code creates or changes, and whether it may be one that others have created: ALTER
+/// TABLE changes that one, and a temporary table hides it.
+fn changed_table(ast: &Ast) -> Option<(&SmolStr, bool)> {
+    let is_temporary = |persistence: Persistence| persistence == Persistence::Temporary;
     match ast {
-        Ast::CreateTable(create) => Some(&create.name.name.text),
-        Ast::CreateTableAs(create) => Some(&create.into.name.name.text),
-        Ast::AlterTable(alter) => Some(&alter.name.name.text),
+        Ast::CreateTable(create) => Some((&create.name.name.text, is_temporary(create.persistence))),
+        Ast::CreateTableAs(create) => Some((&create.into.name.name.text, is_temporary(create.into.persistence))),
+        Ast::AlterTable(alter) => Some((&alter.name.name.text, true)),
         Ast::Select(query) => match &query.body {
-            QueryBody::Select(select) => select.into.as_ref().map(|into| &into.name.name.text),
+            QueryBody::Select(select) => {
+                let into = select.into.as_ref()?;
+                Some((&into.name.name.text, is_temporary(into.persistence)))
+            }
             _ => None,
         },
         _ => None,
     }
 }
 
-/// Whether a text that is not known as a whole may give tables other columns.
-fn makes_tables(text: &str) -> bool {
-    let text = text.to_ascii_lowercase();
-    text.contains("alter table") || text.contains("temp")
+/// Whether a text that cannot be parsed, because too much of it is known only at run time, begins with ALTER TABLE or with
+/// CREATE of a temporary table.
+fn begins_change(text: &str) -> bool {
+    let tokens = tokenize(text, TextRange::new(0, text.len() as u32));
+    let begins = |at: usize, words: &[&str]| {
+        tokens.get(at).is_some_and(|token| words.iter().any(|word| token.is_keyword(text, word)))
+    };
+    let temporary = ["TEMP", "TEMPORARY"];
+    begins(0, &["ALTER"]) && begins(1, &["TABLE"])
+        || begins(0, &["CREATE"]) && (begins(1, &temporary) || begins(1, &["LOCAL", "GLOBAL"]) && begins(2, &temporary))
 }

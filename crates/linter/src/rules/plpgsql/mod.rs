@@ -11,4 +11,5 @@ mod scope;
 pub mod swallowed_exception;
 mod taint;
 mod target;
+pub mod trigger_variable_mismatch;
 pub mod unknown_column_or_table;

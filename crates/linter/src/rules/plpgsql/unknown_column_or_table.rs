@@ -6,7 +6,7 @@ use super::records;
 use super::scope::{Columns, Lacking, Named, unresolved};
 use crate::assumption::Assumption;
 use crate::report::Reporter;
-use crate::rule::{RoutineContext, declare_rule};
+use crate::rule::{RoutineContext, Until, declare_rule};
 use crate::rules::text::signature;
 use crate::severity::Severity;
 use pgvet_model::builtin;
@@ -65,8 +65,9 @@ declare_rule! {
     ///
     /// ## Confidence
     ///
-    /// pgvet compares each function with the schema after the last migration, and reports it once. The confidence is
-    /// `possible`, and the finding is shown only with `--confidence possible`, in these cases:
+    /// pgvet compares each function with the schema after the last migration, and with the schema after the deployment
+    /// that defines it, and reports it once. If the function fails only until a later deployment replaces or drops it, or
+    /// creates what it lacks, the severity is `warning`. The confidence is `possible`, and the finding is shown only with `--confidence possible`, in these cases:
     ///
     /// - Other code of the project may create the table.
     /// - The code uses a column of `NEW` or `OLD` only under a condition that tests which table fired the trigger, for
@@ -445,7 +446,8 @@ impl<'f> Finder<'f> {
 
     /// Whether nothing in the project runs the function any more.
     fn is_left_over(&self) -> bool {
-        self.has_lost_its_triggers() || self.context.callers().is_empty() && self.is_superseded()
+        self.has_lost_its_triggers()
+            || self.context.until.is_none() && self.context.callers().is_empty() && self.is_superseded()
     }
 
     fn drop_left_over(&self) -> Option<String> {
@@ -476,18 +478,30 @@ impl<'f> Finder<'f> {
     fn report(mut self, reporter: &mut Reporter<'_>) {
         self.missing.sort_by_key(|missing| (missing.doubt.is_some(), missing.range.start));
         let Some((first, others)) = self.missing.split_first() else { return };
-        let near = first.near.clone().or_else(|| self.drop_left_over());
-        let otherwise = if first.is_gone {
+        let is_temporary = self.context.until.is_some();
+        let near = first.near.clone().or_else(|| if is_temporary { None } else { self.drop_left_over() });
+        let otherwise = if is_temporary {
+            "correct the function in this migration, or release the later migration together with it"
+        } else if first.is_gone {
             "change or drop the function in the migration that drops or renames the table"
         } else {
             "use a column that the table has; if a migration drops or renames the missing column, change the function \
              in that migration"
         };
         let help = near.unwrap_or_else(|| otherwise.to_owned());
-        let message = format!("{} fails when it reaches this statement: {}", self.context.name(), first.what);
-        let mut finding = reporter.report(first.range, message).help(help).runs_often(&self.context.hotness());
+        let name = self.context.name();
+        let end = self.context.until.map_or("", words);
+        let message = format!("{name} fails when it reaches this statement{end}: {}", first.what);
+        let mut finding = reporter.report(first.range, message).help(help);
+        finding = match self.context.until {
+            Some(Until::Replaced(at)) => finding.label_in(at.file, at.range, format!("replaces {name}")),
+            Some(_) => finding,
+            None => finding.runs_often(&self.context.hotness()),
+        };
         if self.is_left_over() {
             finding = finding.severity(Severity::Info);
+        } else if is_temporary {
+            finding = finding.severity(Severity::Warning);
         }
         let search_path = sets_search_path(self.context).then_some(Assumption::SearchPathUnchanged);
         for assumption in first.doubt.iter().cloned().chain(search_path) {
@@ -498,6 +512,15 @@ impl<'f> Finder<'f> {
             finding = finding.label(missing.range, format!("{}{near}", missing.what));
         }
         finding.emit();
+    }
+}
+
+/// When the function no longer fails.
+fn words(until: Until) -> &'static str {
+    match until {
+        Until::Replaced(_) => " until a later migration replaces it",
+        Until::Dropped => " until a later migration drops it",
+        Until::SchemaChanged => " until a later migration changes the schema",
     }
 }
 

@@ -50,7 +50,7 @@ declare_rule! {
 
 fn check(context: &RuleContext<'_>, reporter: &mut Reporter<'_>) {
     for change in context.effects.changes.iter().filter(|_| context.effects.fails.is_none()) {
-        let ChangedObject::Privileges { grant, future } = &change.object else { continue };
+        let ChangedObject::Privileges { grant, future, .. } = &change.object else { continue };
         if change.action == ChangeAction::Grant && is_public(grant) {
             let scope = future.as_ref().map_or(Scope::Existing, Scope::Future);
             report(context, grant, scope, reporter);

@@ -5,11 +5,11 @@ use crate::rule::{MigrationContext, declare_rule};
 use crate::rules::deployment::lasting::Lasting;
 use crate::rules::text::{enumerate, join, qualified, signature_of};
 use pgvet_model::catalog::{
-    Catalog, Function, NamedKind, NamedObject, Oid, PUBLIC, Privilege, PrivilegeKind, Relation, RelationKind,
+    Function, NamedKind, NamedObject, Oid, PUBLIC, Privilege, PrivilegeKind, Relation, TypeDef,
 };
 use pgvet_model::effect::{ChangeAction, ChangedObject};
 use pgvet_model::version::PgVersion;
-use pgvet_syntax::ast::{FutureObjects, Grant, ObjectKind, ObjectName};
+use pgvet_syntax::ast::{FutureObjects, Grant, ObjectKind};
 use pgvet_syntax::source::TextRange;
 use rustc_hash::FxHashSet;
 use smol_str::SmolStr;
@@ -91,28 +91,31 @@ fn check(context: &MigrationContext<'_>, reporter: &mut Reporter<'_>) {
     let lasting = Lasting::of(context.migration).statements;
     for run in lasting.iter().flat_map(|statement| context.ran_by(statement)).filter(|run| !run.refused) {
         for change in run.changes.iter().filter(|change| change.action == ChangeAction::Revoke) {
-            let ChangedObject::Privileges { grant, future } = &change.object else { continue };
+            let ChangedObject::Privileges { grant, future, on } = &change.object else { continue };
             if grant.grant_option {
                 continue;
             }
             let range = run.in_file(change.range);
             match future {
                 Some(future) => check_defaults(context, reporter, range, grant, future),
-                None => report(reporter, range, grant.kind, &kept(context, grant)),
+                None => report(reporter, range, grant.kind, &kept(context, grant, on)),
             }
         }
     }
 }
 
 /// What the roles of a REVOKE keep.
-fn kept(context: &MigrationContext<'_>, grant: &Grant) -> Vec<Kept> {
+fn kept(context: &MigrationContext<'_>, grant: &Grant, on: &[Oid]) -> Vec<Kept> {
     let roles = || grant.grantees.iter().filter(|role| *role != PUBLIC);
     match (PrivilegeKind::of(grant.kind), NamedKind::of(grant.kind)) {
         (Some(kind), _) => {
-            let objects = objects(context, kind, grant);
+            let objects = objects(context, kind, grant, on);
             roles().flat_map(|role| kept_on(context, kind, grant, role, &objects)).collect()
         }
-        (None, Some(kind)) => roles().flat_map(|role| kept_on_named(context, kind, grant, role)).collect(),
+        (None, Some(kind)) => {
+            let objects = named_objects(context, kind, grant, on);
+            roles().flat_map(|role| kept_on_named(context, kind, grant, role, &objects)).collect()
+        }
         (None, None) => Vec::new(),
     }
 }
@@ -154,26 +157,24 @@ fn kept_on(
     kept
 }
 
-fn kept_on_named(context: &MigrationContext<'_>, kind: NamedKind, grant: &Grant, role: &SmolStr) -> Vec<Kept> {
+fn kept_on_named(
+    context: &MigrationContext<'_>,
+    kind: NamedKind,
+    grant: &Grant,
+    role: &SmolStr,
+    objects: &[NamedObject],
+) -> Vec<Kept> {
     // PUBLIC lost CREATE on the schema `public` with PostgreSQL 15.
     let since_15 = context.settings.versions.to >= PgVersion(15);
     let mut kept = Vec::new();
-    for written in &grant.objects {
-        let schema = match kind {
-            NamedKind::Type => match type_schema(context, written) {
-                Some(schema) => Some(schema),
-                None => continue,
-            },
-            _ => None,
-        };
-        let name = &written.name.text;
-        let sql = schema.as_ref().map_or_else(|| qualified("public", name), |schema| qualified(schema, name));
-        let object = NamedObject { kind, schema, name: name.clone() };
+    for object in objects {
+        let NamedObject { schema, name, .. } = object;
+        let sql = qualified(schema.as_deref().unwrap_or("public"), name);
         for (privilege, _) in kind.named(&grant.privileges) {
             let wanted =
                 |grantee: &str| Privilege { grantee: grantee.into(), privilege: privilege.clone(), column: None };
-            let has = |grantee: &str| context.after.has_privilege_on_named(&object, &wanted(grantee), since_15);
-            if has(PUBLIC) && !context.after.is_granted_on_named(&object, &wanted(role)) {
+            let has = |grantee: &str| context.after.has_privilege_on_named(object, &wanted(grantee), since_15);
+            if has(PUBLIC) && !context.after.is_granted_on_named(object, &wanted(role)) {
                 let noun = noun(grant.kind);
                 let object = Object { shown: format!("{noun}`{name}`"), sql: sql.clone() };
                 kept.push(Kept { role: role.clone(), privilege: privilege.clone(), object, reason: Reason::Public });
@@ -183,15 +184,15 @@ fn kept_on_named(context: &MigrationContext<'_>, kind: NamedKind, grant: &Grant,
     kept
 }
 
-/// The schema of a type that the migrations create.
-fn type_schema(context: &MigrationContext<'_>, written: &ObjectName) -> Option<SmolStr> {
-    let path = context.session.settings.search_path();
-    let named = |schema: &str| context.after.type_named(schema, &written.name.text);
-    let oid = match &written.schema {
-        Some(schema) => named(&schema.text),
-        None => path.iter().find_map(|schema| named(schema)),
-    };
-    oid.and_then(|oid| context.after.get_type(oid)).map(|definition| definition.schema.clone())
+/// The schemas, languages and databases of a REVOKE, or its types that exist at the end of the migration.
+fn named_objects(context: &MigrationContext<'_>, kind: NamedKind, grant: &Grant, on: &[Oid]) -> Vec<NamedObject> {
+    if kind == NamedKind::Type {
+        let types = on.iter().filter_map(|oid| context.after.get_type(*oid));
+        let object =
+            |found: &Arc<TypeDef>| NamedObject { kind, schema: Some(found.schema.clone()), name: found.name.clone() };
+        return types.map(object).collect();
+    }
+    grant.objects.iter().map(|written| NamedObject { kind, schema: None, name: written.name.text.clone() }).collect()
 }
 
 fn noun(kind: ObjectKind) -> &'static str {
@@ -319,67 +320,29 @@ fn check_defaults(
 }
 
 /// The objects of a REVOKE that exist at the end of the migration.
-fn objects(context: &MigrationContext<'_>, kind: PrivilegeKind, grant: &Grant) -> Vec<(Oid, Object)> {
+fn objects(context: &MigrationContext<'_>, kind: PrivilegeKind, grant: &Grant, on: &[Oid]) -> Vec<(Oid, Object)> {
+    let catalog = context.after;
     let mut found: Vec<(Oid, Object)> = if kind == PrivilegeKind::Function {
         let object = |function: &Arc<Function>| {
             let shown = format!("`{}`", function.display_name());
-            (function.oid, Object { shown, sql: signature_of(context.after, context.settings, function) })
+            (function.oid, Object { shown, sql: signature_of(catalog, context.settings, function) })
         };
-        functions(context.after, grant).into_iter().filter(|function| is_callable(function)).map(object).collect()
+        let functions = on.iter().filter_map(|oid| catalog.get_function(*oid));
+        functions.filter(|function| is_callable(function)).map(object).collect()
     } else {
         let object = |relation: &Arc<Relation>| {
             let shown = format!("{}`{}`", noun(grant.kind), relation.name);
             (relation.oid, Object { shown, sql: qualified(&relation.schema, &relation.name) })
         };
-        relations(context.after, kind, grant).into_iter().map(object).collect()
+        on.iter().filter_map(|oid| catalog.get_relation(*oid)).map(object).collect()
     };
     found.sort_by_key(|(oid, _)| *oid);
+    found.dedup_by_key(|(oid, _)| *oid);
     found
-}
-
-fn functions<'c>(catalog: &'c Catalog, grant: &'c Grant) -> Vec<&'c Arc<Function>> {
-    if grant.all_in_schema {
-        return catalog.functions().filter(|function| is_of_schemas(grant, &function.schema)).collect();
-    }
-    let named = grant.routines.iter().map(|signature| {
-        let found = catalog.functions_with_name(&signature.name.name.text);
-        only(found.filter(|function| is_in_schema(&signature.name, &function.schema)))
-    });
-    named.flatten().collect()
-}
-
-fn relations<'c>(catalog: &'c Catalog, kind: PrivilegeKind, grant: &'c Grant) -> Vec<&'c Arc<Relation>> {
-    let fits = |relation: &&Arc<Relation>| {
-        let is_sequence = relation.kind == RelationKind::Sequence;
-        is_sequence == (kind == PrivilegeKind::Sequence) && !relation.kind.is_index()
-    };
-    if grant.all_in_schema {
-        return catalog.relations().filter(|relation| is_of_schemas(grant, &relation.schema)).filter(fits).collect();
-    }
-    let named = grant.objects.iter().map(|written| {
-        let found = catalog.relations_with_name(&written.name.text);
-        only(found.filter(|relation| is_in_schema(written, &relation.schema)).filter(fits))
-    });
-    named.flatten().collect()
-}
-
-/// The only one: which of several objects of a name is meant is not compared.
-fn only<T>(mut found: impl Iterator<Item = T>) -> Option<T> {
-    let first = found.next()?;
-    found.next().is_none().then_some(first)
-}
-
-/// Whether ALL ... IN SCHEMA names the schema.
-fn is_of_schemas(grant: &Grant, schema: &str) -> bool {
-    grant.objects.iter().any(|written| written.name.text == schema)
 }
 
 /// Whether SQL can call the function: PostgreSQL refuses calls of trigger functions, and does not check the privilege
 /// when a trigger fires.
 fn is_callable(function: &Function) -> bool {
     !matches!(function.result_name(), Some("trigger" | "event_trigger"))
-}
-
-fn is_in_schema(written: &ObjectName, schema: &str) -> bool {
-    written.schema.as_ref().is_none_or(|written| written.text == schema)
 }

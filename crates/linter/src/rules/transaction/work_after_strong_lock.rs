@@ -57,7 +57,8 @@ declare_rule! {
     ///   catalogs
     /// - locks on tables that the same deployment created
     /// - slow statements that themselves block writes to their table, such as a plain `CREATE INDEX` or `SET NOT NULL`,
-    ///   unless the transaction holds ACCESS EXCLUSIVE on another table. Other rules report these statements.
+    ///   unless the transaction holds ACCESS EXCLUSIVE on a table whose writes the statement does not block. Other rules
+    ///   report these statements.
     ///
     /// The message names the locks that block most. Reports show the slow statements of one transaction as one finding
     /// with several locations.
@@ -284,6 +285,8 @@ fn blocking_locks(context: &RuleContext<'_>, work: &Work<'_>) -> Vec<HeldLock> {
     if blocks_by_itself && locks.iter().any(|lock| lock.relation == work.relation.oid) {
         locks.clear();
     }
+    // That rule names the held locks on all tables whose writes the statement blocks.
+    locks.retain(|lock| !(blocks_by_itself && own_lock(context, lock.relation).blocks_writes()));
     if locks.is_empty() {
         locks.extend(locks_in_code(context, work));
     }

@@ -7,7 +7,7 @@ use crate::catalog::{self, Column, Generated, Held, HeldByAll, IdentityKind, Oid
 use crate::effect::{RewriteCause, ScanCause};
 use crate::execute::column_rules::{bare_column, check_column_count};
 use crate::execute::expressions::{is_null_literal, mentions};
-use crate::execute::sequence::nextval;
+use crate::execute::sequence::{change_counting, counting, nextval};
 use crate::execute::{Executor, Run, fail};
 use pgvet_syntax::ast::{
     AlterTableCommand, ColumnDef, Constraint, ConstraintKind, DefElem, DefValue, DropBehavior, Expr, Literal, Name,
@@ -169,7 +169,7 @@ impl Executor<'_> {
     /// A column of the catalog from its definition; makes the sequence of a serial or identity column.
     pub(crate) fn new_column(&mut self, table: Oid, definition: &ColumnDef) -> Run<Column> {
         let mut column = bare_column(definition, SqlType::UNKNOWN);
-        let mut sequence = false;
+        let (mut sequence, mut options) = (false, &[][..]);
         if let Some(type_name) = &definition.type_name {
             let serial = serial_type(&type_name.name).filter(|_| type_name.schema.is_none());
             let mut resolved = type_name.clone();
@@ -187,7 +187,8 @@ impl Executor<'_> {
             match &constraint.kind {
                 ConstraintKind::NotNull { .. } | ConstraintKind::PrimaryKey(_) => column.not_null = true,
                 ConstraintKind::Default(default) => column.default = self.stored_default(default, column.sql_type)?,
-                ConstraintKind::Identity { always, .. } => {
+                ConstraintKind::Identity { always, options: given } => {
+                    options = given;
                     column.not_null = true;
                     column.identity = Some(if *always { IdentityKind::Always } else { IdentityKind::ByDefault });
                     sequence = true;
@@ -200,7 +201,7 @@ impl Executor<'_> {
             }
         }
         if sequence {
-            let owned = self.create_owned_sequence(table, &column);
+            let owned = self.create_owned_sequence(table, &column, options);
             if column.identity.is_none() {
                 let owned = self.catalog.relation(owned);
                 column.default = Some(Arc::new(nextval(&owned.schema, &owned.name, definition.name.range)));
@@ -225,7 +226,7 @@ impl Executor<'_> {
     }
 
     /// The sequence of a serial or identity column, with the name that PostgreSQL gives it.
-    pub(crate) fn create_owned_sequence(&mut self, table: Oid, column: &Column) -> Oid {
+    pub(crate) fn create_owned_sequence(&mut self, table: Oid, column: &Column, options: &[DefElem]) -> Oid {
         let owner = self.catalog.relation(table);
         let (schema, persistence) = (owner.schema.clone(), self.sequence_persistence(table));
         let name = self.catalog.choose_relation_name(&owner.name, Some(&column.name), "seq", &schema, false);
@@ -236,7 +237,7 @@ impl Executor<'_> {
             owned_by: Some((table, column.name.clone())),
             identity: column.identity.is_some(),
             sql_type: column.sql_type,
-            counting: catalog::Counting::default(),
+            counting: counting(options),
         });
         self.catalog.add_relation(sequence);
         self.catalog.relation_mut(table).owned_sequences.push(oid);
@@ -437,7 +438,13 @@ impl Executor<'_> {
         Ok(())
     }
 
-    pub(super) fn add_identity(&mut self, altering: &Altering, column: &Name, always: bool) -> Run {
+    pub(super) fn add_identity(
+        &mut self,
+        altering: &Altering,
+        column: &Name,
+        always: bool,
+        options: &[DefElem],
+    ) -> Run {
         self.require_column(altering.table, column)?;
         let Some(found) = self.catalog.relation(altering.table).column(&column.text).cloned() else { return Ok(()) };
         check_identity_type(found.sql_type, column.range)?;
@@ -454,7 +461,7 @@ impl Executor<'_> {
             return fail("55000", format!("column \"{}\" {refusal}", column.text), column.range);
         }
         let identity = Some(if always { IdentityKind::Always } else { IdentityKind::ByDefault });
-        self.create_owned_sequence(altering.table, &Column { identity, ..found });
+        self.create_owned_sequence(altering.table, &Column { identity, ..found }, options);
         for target in self.identity_tables(altering) {
             if let Some(found) = self.catalog.relation_mut(target).column_mut(&column.text) {
                 found.identity = identity;
@@ -479,6 +486,9 @@ impl Executor<'_> {
             use crate::effect::LockCause;
             use pgvet_syntax::ast::LockMode;
             self.lock(sequence, LockMode::ShareRowExclusive, LockCause::Part, range);
+            if let catalog::RelationDetail::Sequence(detail) = &mut self.catalog.relation_mut(sequence).detail {
+                change_counting(&mut detail.counting, options);
+            }
         }
         // The grammar gives SET GENERATED as the letter of `pg_attribute.attidentity`.
         let generated = options.iter().find(|option| option.name == "generated").map(|option| &option.value);

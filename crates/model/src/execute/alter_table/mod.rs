@@ -169,7 +169,7 @@ impl Executor<'_> {
                 self.change_object(object, ChangeAction::Alter, column.range);
                 self.set_compression(altering, column, method, command.keyword)
             }
-            Action::AddIdentity { column, always, .. } => self.add_identity(altering, column, *always),
+            Action::AddIdentity { column, always, options } => self.add_identity(altering, column, *always, options),
             Action::SetIdentity { column, options } => self.set_identity(altering, column, options, command.keyword),
             Action::DropIdentity { column, if_exists } => {
                 self.drop_identity(altering, column, *if_exists, command.keyword)

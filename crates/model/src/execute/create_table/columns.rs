@@ -1,10 +1,10 @@
 //! The columns of CREATE TABLE.
 
 use super::{Executor, NewSequence, NewTable, Run, fail};
-use crate::catalog::{Generated, IdentityKind, Oid, SqlType};
+use crate::catalog::{Counting, Generated, IdentityKind, Oid, SqlType};
 use crate::execute::column_rules::{bare_column, check_column_count};
 use crate::execute::expressions::collation_asked;
-use crate::execute::sequence::nextval;
+use crate::execute::sequence::{counting, nextval};
 use pgvet_syntax::ast::{ColumnDef, ConstraintKind, TypeName};
 use pgvet_syntax::source::TextRange;
 use smol_str::SmolStr;
@@ -43,7 +43,7 @@ impl Executor<'_> {
         Self::collect_own_column(table, definition, sql_type)?;
         self.check_merged_generation(table, definition)?;
         if let Some(integer) = serial {
-            let sequence = self.new_sequence(table, &name, false, integer);
+            let sequence = self.new_sequence(table, &name, None, integer);
             let default = nextval(&table.schema, &sequence, definition.name.range);
             if let Some(column) = table.column(&name) {
                 column.default = Some(Arc::new(default));
@@ -74,12 +74,12 @@ impl Executor<'_> {
         constraint: &ConstraintKind,
         range: TextRange,
     ) -> Run {
-        if let ConstraintKind::Identity { always, .. } = constraint {
+        if let ConstraintKind::Identity { always, options } = constraint {
             let sql_type = table.column(name).map_or(SqlType::UNKNOWN, |column| column.sql_type);
             if sql_type.oid.is_builtin() && !matches!(sql_type.oid.0, 20 | 21 | 23) {
                 return fail("22023", "identity column type must be smallint, integer, or bigint", range);
             }
-            self.new_sequence(table, name, true, sql_type);
+            self.new_sequence(table, name, Some(counting(options)), sql_type);
             if let Some(column) = table.column(name) {
                 column.identity = Some(if *always { IdentityKind::Always } else { IdentityKind::ByDefault });
                 column.not_null = true;
@@ -154,16 +154,17 @@ impl Executor<'_> {
         Ok(())
     }
 
-    /// Notes the sequence of a serial or identity column and returns its name.
+    /// Notes the sequence of a serial column, or of an identity column with its options, and returns its name.
     pub(super) fn new_sequence(
         &self,
         table: &mut NewTable,
         column: &SmolStr,
-        identity: bool,
+        of_identity: Option<Counting>,
         sql_type: SqlType,
     ) -> SmolStr {
         let name = self.catalog.choose_relation_name(&table.name, Some(column), "seq", &table.schema, false);
-        table.sequences.push(NewSequence { name: name.clone(), column: column.clone(), identity, sql_type });
+        let (identity, counting) = (of_identity.is_some(), of_identity.unwrap_or_default());
+        table.sequences.push(NewSequence { name: name.clone(), column: column.clone(), identity, sql_type, counting });
         name
     }
 }

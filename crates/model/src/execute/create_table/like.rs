@@ -1,7 +1,7 @@
 //! LIKE in CREATE TABLE.
 
 use super::{Executor, NewTable, Run, fail};
-use crate::catalog::{Column, Constraint, ConstraintKind, Oid, RelationKind};
+use crate::catalog::{Column, Constraint, ConstraintKind, Oid, RelationKind, Sequence};
 use pgvet_syntax::ast::{LikeOptions, LockMode, ObjectName};
 use pgvet_syntax::source::TextRange;
 
@@ -42,7 +42,12 @@ impl Executor<'_> {
                 ..column.clone()
             });
             if identity.is_some() {
-                self.new_sequence(table, &column.name, true, column.sql_type);
+                let mut owned =
+                    relation.owned_sequences.iter().filter_map(|oid| self.catalog.relation(*oid).sequence());
+                let of_column =
+                    |sequence: &&Sequence| sequence.owned_by.as_ref().is_some_and(|(_, owner)| *owner == column.name);
+                let counting = owned.find(of_column).map(|sequence| sequence.counting.clone()).unwrap_or_default();
+                self.new_sequence(table, &column.name, Some(counting), column.sql_type);
             }
         }
         for constraint in &relation.constraints {

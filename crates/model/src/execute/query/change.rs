@@ -5,7 +5,7 @@ use super::rows::{Joined, MemberRead, Wanted};
 use super::values::RowChange;
 use super::{Depth, Env};
 use crate::builtin::{self, SystemRelationKind};
-use crate::catalog::{Constraint, EmptiedBy, Held, Oid, Relation, RelationKind, Trigger};
+use crate::catalog::{Constraint, EmptiedBy, Held, Oid, Omitted, Relation, RelationKind, Trigger};
 use crate::effect::{DataChangeKind, Extent, LockCause, Rows, RowsReason, UnknownReason};
 use crate::execute::{Executor, Run, fail};
 use pgvet_syntax::ast::{
@@ -38,7 +38,15 @@ impl Executor<'_> {
             self.query(query, &env)?;
             rows = self.rows_of_query(query, &env);
             if env.depth == Depth::Run {
-                self.note_copies(table, read_before, insert.range);
+                let mut omitted = self.omitted_by(query, Some(table), &env);
+                if insert.on_conflict.as_ref().is_some_and(|conflict| conflict.update.is_none()) {
+                    omitted.iter_mut().for_each(|(_, omitted)| {
+                        omitted.get_or_insert(Omitted::Skipped);
+                    });
+                }
+                let omitted: Vec<(Oid, Omitted)> =
+                    omitted.into_iter().filter_map(|(oid, omitted)| Some((oid, omitted?))).collect();
+                self.note_copies(table, read_before, &omitted, insert.range);
             }
         }
         self.output(&insert.returning, &env)?;

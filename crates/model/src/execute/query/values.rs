@@ -80,7 +80,7 @@ fn is_default(value: &Expr) -> bool {
 impl Executor<'_> {
     pub(super) fn insertion(&mut self, table: Oid, insert: &Insert) -> RowChange {
         let none = RowChange {
-            overriding: insert.overriding,
+            overriding: insert.overriding.is_some(),
             ..RowChange::new(DataChangeKind::Insert, false, insert.table.name.range())
         };
         let InsertSource::Query(query) = &insert.source else { return none };

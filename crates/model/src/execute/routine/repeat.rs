@@ -72,6 +72,12 @@ impl Executor<'_> {
         repeat
     }
 
+    /// Whether the rows of a statement are those of all of its runs together. A function may be called again, and of a loop that
+    /// commits only one round is counted.
+    pub(in crate::execute) fn is_run_once(&self) -> bool {
+        self.running.is_empty() && !self.repeats.iter().any(|repeat| repeat.commits)
+    }
+
     /// How many rows of a table a statement reaches with all rounds of the loops around it, in one transaction.
     pub(in crate::execute) fn repeated(&self, table: Oid, rows: Rows) -> Rows {
         let mut all = rows;

@@ -1,8 +1,12 @@
 //! Tests of code that statements run.
 
+use crate::catalog::Catalog;
 use crate::effect::{Effects, Limit, UnknownReason};
 use crate::execute::testing::{check, check_failure, effects_on, locks_of, summary};
+use crate::routine::Trial;
+use crate::version::PgVersion;
 use pgvet_syntax::ast::LockMode;
+use pgvet_syntax::ast::from_pg::parse_sql;
 
 const PARTITIONED: &str = "CREATE TABLE task(id int, day date) PARTITION BY RANGE (day);
     CREATE FUNCTION make_day(parent text, day date) RETURNS int LANGUAGE plpgsql AS $$
@@ -313,6 +317,24 @@ fn templates_stand_for_the_schema_of_the_migration() {
         WHERE table_schema = '{{ index .Options "Namespace" }}' AND table_name = 't' AND column_name = 'a')
         THEN ALTER TABLE {{ index .Options "Namespace" }}.t DROP COLUMN a; END IF; END"#;
     assert_eq!(run("CREATE TABLE t(id int, a int)", body), ["lock public.t AccessExclusive"]);
+}
+
+#[test]
+fn a_block_puts_as_many_rows_into_a_table_as_it_says() {
+    let many = |code: &str| {
+        let mut trial = Trial::new(&Catalog::new(), &vec!["public".into()].into(), PgVersion(17));
+        let sql = format!("CREATE TABLE t (id int); {code}");
+        parse_sql(&sql).unwrap().iter().for_each(|statement| drop(trial.run(statement)));
+        let catalog = trial.catalog();
+        catalog.relation(catalog.relation_named("public", "t").unwrap()).birth.many
+    };
+    assert!(!many("INSERT INTO t VALUES (1), (2)"));
+    assert!(!many("DO 'BEGIN INSERT INTO t VALUES (1), (2); END'"));
+    assert!(!many("DO 'BEGIN FOR i IN 1..3 LOOP INSERT INTO t VALUES (i); END LOOP; END'"));
+    assert!(many("DO 'BEGIN FOR i IN 1..1000000 LOOP INSERT INTO t VALUES (i); END LOOP; END'"));
+    assert!(many("DO 'BEGIN WHILE random() > 0 LOOP INSERT INTO t VALUES (1); END LOOP; END'"));
+    let function = "CREATE FUNCTION f() RETURNS void LANGUAGE plpgsql AS 'BEGIN INSERT INTO t VALUES (1); END'";
+    assert!(many(&format!("{function}; SELECT f() FROM generate_series(1, 1000000)")));
 }
 
 #[test]

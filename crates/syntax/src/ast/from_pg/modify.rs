@@ -3,7 +3,7 @@
 use super::context::{Context, Span, exact};
 use crate::ast::{
     Assignment, ConflictTarget, Delete, Expr, ExprKind, FromItem, Insert, InsertSource, Merge, MergeAction,
-    MergeBranch, MergeMatch, Name, OnConflict, Target, Update,
+    MergeBranch, MergeMatch, Name, OnConflict, Overriding, Target, Update,
 };
 use crate::source::TextRange;
 use pg::Node;
@@ -28,7 +28,11 @@ impl Context<'_> {
             with: insert.with_clause.map(|with| self.with(with)),
             table,
             columns,
-            overriding: insert.r#override != pg::OverridingKind::OVERRIDING_NOT_SET,
+            overriding: match insert.r#override {
+                pg::OverridingKind::OVERRIDING_SYSTEM_VALUE => Some(Overriding::System),
+                pg::OverridingKind::OVERRIDING_USER_VALUE => Some(Overriding::User),
+                _ => None,
+            },
             source,
             on_conflict: insert.on_conflict_clause.map(|clause| self.on_conflict(clause, span)),
             returning: self.returning(insert.returning_clause),

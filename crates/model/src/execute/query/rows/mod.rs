@@ -10,6 +10,7 @@ mod constant;
 mod index;
 mod known;
 mod member;
+mod omitted;
 mod query;
 mod read;
 #[cfg(test)]
