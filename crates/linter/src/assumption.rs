@@ -101,6 +101,10 @@ pub enum Assumption {
     TransactionOfFileThoughReplaced,
     /// It does, although the migration has no statement that can run in a transaction.
     TransactionOfFileThoughUnfit,
+    /// The migration tool opens a transaction, although a script of the project runs the migration with psql.
+    TransactionOfFileThoughScript { script: SmolStr },
+    /// The files run in the order of the tool, although a script of the project runs them in another.
+    OrderThoughScript { script: SmolStr },
     /// The program that runs the migration sends all of it as one string.
     SentAsString,
     /// PostgreSQL gets the text of the file, and not one that a program makes of it.
@@ -301,6 +305,7 @@ impl Assumption {
                 | Self::TransactionOfFileThoughSelective
                 | Self::TransactionOfFileThoughReplaced
                 | Self::TransactionOfFileThoughUnfit
+                | Self::TransactionOfFileThoughScript { .. }
                 | Self::SentAsString
         )
     }
@@ -407,6 +412,8 @@ impl Assumption {
             | Self::TransactionOfFileThoughSelective
             | Self::TransactionOfFileThoughReplaced
             | Self::TransactionOfFileThoughUnfit
+            | Self::TransactionOfFileThoughScript { .. }
+            | Self::OrderThoughScript { .. }
             | Self::MayStopThoughEmpty { .. }
             | Self::NoTransactionAround
             | Self::CopyNotRun

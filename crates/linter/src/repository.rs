@@ -19,6 +19,8 @@ pub struct RepositoryEvidence {
     pub repeated: Option<Repeated>,
     /// Why it may be written for another database.
     pub dialect: Option<DialectDoubt>,
+    /// A script of the project that runs it with psql.
+    pub psql: Option<PsqlScript>,
     /// Whether neither its name nor a tool shows that it is a migration.
     pub script: bool,
 }
@@ -28,6 +30,15 @@ impl RepositoryEvidence {
     pub fn is_empty(&self) -> bool {
         *self == Self::default()
     }
+}
+
+/// Where scripts run a migration with psql, and so in another way than its tool.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct PsqlScript {
+    /// The path and line of a command that commits each statement, although the tool opens a transaction.
+    pub transaction: Option<SmolStr>,
+    /// The path and line of a command that runs the migrations in another order.
+    pub order: Option<SmolStr>,
 }
 
 /// A file that may have done what a migration does.

@@ -255,6 +255,16 @@ impl fmt::Display for Assumption {
                 "assumes that the program that runs this file opens a transaction for it, although no statement of the \
                  file can run in a transaction",
             ),
+            Self::TransactionOfFileThoughScript { script } => write!(
+                f,
+                "assumes that the migration tool runs this file in one transaction, although `{script}` runs it with psql, \
+                 which commits each statement"
+            ),
+            Self::OrderThoughScript { script } => write!(
+                f,
+                "assumes that the files run in the order of the migration tool, although `{script}` runs them with psql in \
+                 another order"
+            ),
             Self::SentAsString => f.write_str(
                 "assumes that one query sends the whole file, so that PostgreSQL runs it in one transaction",
             ),

@@ -88,6 +88,8 @@ declare_rule! {
     /// - PostgreSQL already refuses an earlier statement of the migration.
     /// - An earlier file has the statements of this one, or the other way round, and PostgreSQL refuses the statement only
     ///   if both files run.
+    /// - A script of the project runs the files with psql in another order, and PostgreSQL refuses the statement only because
+    ///   of another file.
     /// - An exception handler hides the error. If a handler of this kind is the usual way to make the statement
     ///   repeatable, nothing is reported.
     "statement-will-fail", Engine, Error,
@@ -145,6 +147,11 @@ fn check(context: &RuleContext<'_>, reporter: &mut Reporter<'_>) {
     }
     if let Some(other) = repeated(context, failure) {
         finding = finding.assuming(Assumption::RunsAgain { other });
+    }
+    if let Some(script) = context.settings.script_of_other_order(context.file)
+        && !fails_alone(context, failure)
+    {
+        finding = finding.assuming(Assumption::OrderThoughScript { script });
     }
     if has_run(context) {
         finding = finding.assuming(Assumption::HistoryComplete);

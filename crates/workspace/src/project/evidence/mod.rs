@@ -3,6 +3,7 @@
 mod archive;
 mod dialects;
 mod parts;
+mod psql;
 mod repeated;
 mod replaced;
 mod role_settings;
@@ -27,6 +28,7 @@ pub(crate) fn gather(files: &mut [ProjectFile], given: &[PathBuf], folders: &Fol
         file.evidence.script = file.unknown_order == Some(UnknownOrder::NoVersion);
     }
     dialects::mark(files, folders);
+    psql::mark(files, folders);
     role_settings::mark(files);
     replaced::mark(files);
     parts::mark(files);
