@@ -115,10 +115,12 @@ impl PsqlScripts {
         let mut seen = BTreeSet::new();
         files.retain(|file| seen.insert(file.clone()));
         let runs = |script: PathBuf| {
-            let text = nearby.text(&script).filter(|text| text.contains("psql"))?;
+            let text = nearby.text(&script).filter(|text| text.contains("psql") || text.contains(".sql"))?;
             let places = Places { folder, script: &script, top, nearby };
             let shown = display(script.strip_prefix(top).unwrap_or(&script));
-            let runs = script::runs(&text, kind(&script), &shown, &places);
+            let kind = kind(&script);
+            let mut runs = if text.contains("psql") { script::runs(&text, kind, &shown, &places) } else { Vec::new() };
+            runs.extend(script::others(&text, kind, &shown, &places));
             (!runs.is_empty()).then_some(runs)
         };
         Self { scripts: files.into_iter().filter_map(runs).collect() }

@@ -65,6 +65,50 @@ pub(super) fn runs(text: &str, kind: Kind, shown: &str, places: &Places<'_>) -> 
     reader.runs(shown, places, matches!(kind, Kind::Code { .. }))
 }
 
+/// What code calls that sends a text to a database.
+const SENDS: [&str; 14] = [
+    "Exec(",
+    "ExecContext(",
+    ".query(",
+    ".execute(",
+    "executescript(",
+    "execute_script(",
+    "batch_execute(",
+    "simple_query(",
+    "raw_sql(",
+    ".unsafe(",
+    "sql.raw(",
+    "executeRaw",
+    ".exec(",
+    "exec_batch(",
+];
+
+/// The folder from which the image of PostgreSQL fills a new database.
+const INIT: &str = "docker-entrypoint-initdb.d";
+
+/// Returns the files elsewhere that a program reads and sends, or that fill the database of a container.
+pub(super) fn others(text: &str, kind: Kind, shown: &str, places: &Places<'_>) -> Vec<Run> {
+    let is_code = matches!(kind, Kind::Code { .. });
+    let is_wanted = if is_code { SENDS.iter().any(|word| text.contains(word)) } else { text.contains(INIT) };
+    let mut found = Vec::new();
+    for (line, number) in text.lines().zip(1..=LINES).filter(|(line, _)| is_wanted && line.contains(".sql")) {
+        let is_comment = ["//", "*", "#", "--"].iter().any(|mark| line.trim_start().starts_with(mark));
+        let is_embed = line.trim_start().starts_with("//go:embed ");
+        if (is_comment && !is_embed) || !(is_code || line.contains(INIT)) {
+            continue;
+        }
+        let is_edge =
+            |one: char| one.is_whitespace() || matches!(one, '"' | '\'' | '`' | '(' | ')' | ',' | ':' | '[' | ']');
+        for word in line.split(is_edge).filter(|word| word.ends_with(".sql") && !word.contains(['*', '$', '{', '%'])) {
+            let other = |files: &Files| matches!(files, Files::Other(_));
+            let files = places.files(word, GlobOrder::Name, false).into_iter().filter(other);
+            let run = |files| Run { place: format_smolstr!("{shown}:{number}"), in_transaction: false, files };
+            found.extend(files.map(run).take(RUNS - found.len().min(RUNS)));
+        }
+    }
+    found
+}
+
 /// Lines with those that continue them, each with the number of its first.
 fn logical_lines(text: &str) -> Vec<(String, usize)> {
     let mut found: Vec<(String, usize)> = Vec::new();

@@ -149,3 +149,29 @@ fn patterns_match_names() {
     }
     assert!(!matches(&"*a".repeat(500), &"a".repeat(400)), "hostile patterns end");
 }
+
+#[test]
+fn code_and_containers_run_files_elsewhere() {
+    let place = |file: &str, text: &str| {
+        let sample = Sample::of(file, text);
+        sample.scripts.others().map(|(_, place)| place.to_string()).collect::<Vec<_>>()
+    };
+    for (file, text, expected) in [
+        ("main.go", "//go:embed schema.sql\nvar schema string\nfunc run() { db.Exec(schema) }\n", "main.go:1"),
+        ("src/db.ts", "const sql = fs.readFileSync('schema.sql', 'utf8');\nawait pool.query(sql);\n", "src/db.ts:1"),
+        ("db.py", "conn.execute(Path('schema.sql').read_text())\n", "db.py:1"),
+        ("compose.yml", "  - ./schema.sql:/docker-entrypoint-initdb.d/1.sql\n", "compose.yml:1"),
+        ("Dockerfile", "COPY schema.sql /docker-entrypoint-initdb.d/\n", "Dockerfile:1"),
+    ] {
+        assert_eq!(place(file, text), [expected], "{text}");
+    }
+    for (file, text) in [
+        ("main.go", "// see schema.sql\nfunc run() { db.Exec(schema) }\n"),
+        ("db.ts", "await pool.query(readFileSync('other.sql'));\n"),
+        ("db.ts", "await pool.query(readFileSync('db/migrations/1_a.sql'));\n"),
+        ("db.ts", "copyFile('schema.sql');\n"),
+        ("compose.yml", "  - ./schema.sql:/tmp/1.sql\n"),
+    ] {
+        assert_eq!(place(file, text), [] as [&str; 0], "{text}");
+    }
+}

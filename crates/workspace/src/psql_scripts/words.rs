@@ -233,7 +233,7 @@ mod tests {
             ("for f in $(ls $DIR/*.sql | sort -V); do", "for f in ls db/migrations/*.sql | sort -V ; do"),
             ("D=\"$(cd \"$(dirname \"$0\")\" && pwd)/sql\"", "D=?/sql"),
             ("@psql -f $(DIR)/1.sql $$f $1x $@ ${X:-a.sql}", "@psql -f db/migrations/1.sql ? ?x ? a.sql"),
-            ("run([\"psql\", \"-f\", f\"{root}/1.sql\"])", "run ; psql -f ?/1.sql ;"),
+            ("run([\"psql\", \"-f\", f\"{root}/1.sql\"])", "run ; psql -f f?/1.sql ;"),
             ("psql -f {{dir}}/1.sql ${{ x }}/2.sql", "psql -f ?/1.sql ?/2.sql"),
             ("\\i a.sql", "\\i a.sql"),
             ("\\ir a.sql", "\\ir a.sql"),

@@ -8,6 +8,7 @@ mod repeated;
 mod replaced;
 mod role_settings;
 mod timeout;
+pub(crate) mod whole;
 
 use crate::known_order::UnknownOrder;
 use crate::layout::Folders;
