@@ -41,6 +41,9 @@ const FOLDERS: [&str; 16] = [
 /// Most files that are read for one folder.
 const FILES: usize = 300;
 
+/// Most of them that have commands.
+const SCRIPTS: usize = 50;
+
 /// The order in which a script runs several files.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum GlobOrder {
@@ -123,7 +126,7 @@ impl PsqlScripts {
             runs.extend(script::others(&text, kind, &shown, &places));
             (!runs.is_empty()).then_some(runs)
         };
-        Self { scripts: files.into_iter().filter_map(runs).collect() }
+        Self { scripts: files.into_iter().filter_map(runs).take(SCRIPTS).collect() }
     }
 
     /// The first command that runs a file, whose name is relative to the folder.

@@ -11,10 +11,10 @@ use std::path::{Component, Path, PathBuf};
 const DEPTH: usize = 3;
 
 /// Maximum number of folders that a path is looked for in.
-const BASES: usize = 10;
+const BASES: usize = 6;
 
 /// Maximum number of parts of a path.
-const PARTS: usize = 10;
+const PARTS: usize = 6;
 
 /// The folder of the migrations, and where the script is that may name it.
 pub(super) struct Places<'p> {

@@ -10,7 +10,10 @@ use std::path::PathBuf;
 const LINES: usize = 5_000;
 
 /// Maximum number of runs of one script.
-const RUNS: usize = 500;
+const RUNS: usize = 300;
+
+/// Maximum number of variables that are kept.
+const VARIABLES: usize = 200;
 
 /// Words of programs that give psql a file.
 const GIVES_FILE: [&str; 6] = ["\"-f\"", "'-f'", " -f ", "--file", "stdin", "input"];
@@ -246,7 +249,7 @@ impl Reader {
     fn set(&mut self, name: &str, value: String) {
         if value.trim_matches([UNKNOWN, '/', '.']).is_empty() {
             self.variables.remove(name);
-        } else {
+        } else if self.variables.len() < VARIABLES || self.variables.contains_key(name) {
             self.variables.insert(name.to_owned(), value);
         }
     }
@@ -281,7 +284,7 @@ impl Reader {
         let is_comment = ["//", "#", "*"].iter().any(|mark| line.trim_start().starts_with(mark));
         for (_, word) in words(&tokens).filter(|_| !is_comment) {
             let command = word.split_once(' ').map_or(word, |(first, _)| first);
-            if is_psql(command) {
+            if self.unresolved.is_none() && is_psql(command) {
                 let opens = ["single-transaction", "\"-1\"", "'-1'", " -1 "].iter().any(|flag| line.contains(flag));
                 self.unresolved.get_or_insert((number, opens));
             }

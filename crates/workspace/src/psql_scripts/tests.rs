@@ -138,6 +138,19 @@ fn files_elsewhere_are_known() {
 }
 
 #[test]
+fn hostile_scripts_end() {
+    let variables: String = (0..500).map(|at| format!("V{}=$V{at}$V{at}{}\n", at + 1, "x".repeat(50))).collect();
+    let text = format!("V0=db/migrations\n{variables}psql -f {}\n", "\"$V9\" $(ls $V9) ".repeat(9_000));
+    let started = std::time::Instant::now();
+    assert_eq!(Sample::of("run.sh", &text).shown(), "");
+    for part in ["$(", "`", "\"", "${", "{{", "$", "\\", "(", "for f in ", "psql -f "] {
+        Sample::of("run.sh", &format!("psql {}", part.repeat(20_000)));
+        Sample::of("run.py", &format!("'psql' -f {}", part.repeat(20_000)));
+    }
+    assert!(started.elapsed().as_secs() < 60);
+}
+
+#[test]
 fn patterns_match_names() {
     for (pattern, name) in
         [("*.sql", "1.sql"), ("[0-9]*.sql", "1_a.sql"), ("*/up.sql", "1/up.sql"), ("?_*.up.sql", "1_a.up.sql")]

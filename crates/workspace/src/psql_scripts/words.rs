@@ -6,7 +6,10 @@ use rustc_hash::FxHashMap;
 pub(super) const UNKNOWN: char = '\u{0}';
 
 /// Maximum length of a word whose variables are replaced: a value may name others.
-const LONGEST: usize = 1 << 10;
+const LONGEST: usize = 4 << 10;
+
+/// Maximum length of all words of a line, beside that of the line itself.
+const EXPANDED: usize = 16 << 10;
 
 /// Maximum depth of commands in commands.
 const DEPTH: usize = 4;
@@ -30,7 +33,8 @@ pub(super) type Variables = FxHashMap<String, String>;
 
 /// Splits a line. `in_code`: commas and brackets end words, as in lists of arguments.
 pub(super) fn tokens(line: &str, variables: &Variables, in_code: bool) -> Vec<Token> {
-    let mut reader = Reader { rest: line, variables, in_code, word: None, found: Vec::new() };
+    let left = line.len() + EXPANDED;
+    let mut reader = Reader { rest: line, variables, in_code, left, word: None, found: Vec::new() };
     reader.read(0);
     reader.found
 }
@@ -39,6 +43,8 @@ struct Reader<'t> {
     rest: &'t str,
     variables: &'t Variables,
     in_code: bool,
+    /// How many bytes the words may still get.
+    left: usize,
     word: Option<String>,
     found: Vec<Token>,
 }
@@ -81,7 +87,8 @@ impl<'t> Reader<'t> {
 
     fn push(&mut self, text: &str) {
         let word = self.word.get_or_insert_with(String::new);
-        if word.len() + text.len() <= LONGEST {
+        if word.len() + text.len() <= LONGEST && text.len() <= self.left {
+            self.left -= text.len();
             word.push_str(text);
         }
     }
