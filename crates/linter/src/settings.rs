@@ -109,7 +109,7 @@ impl Settings {
         self.severity_with(self.file_levels.get(&file), rule)
     }
 
-    /// The script that runs a migration and others in another order than the tool.
+    /// The script that runs a migration and others in a different order from the tool.
     pub(crate) fn script_of_other_order(&self, file: u32) -> Option<SmolStr> {
         self.repository.get(&file)?.psql.as_ref()?.order.clone()
     }

@@ -10,7 +10,7 @@ use std::path::{Component, Path, PathBuf};
 /// Maximum number of files that include others in turn.
 const DEPTH: usize = 3;
 
-/// Maximum number of folders that a path is looked for in.
+/// Maximum number of folders in which a path is searched for.
 const BASES: usize = 6;
 
 /// Maximum number of parts of a path.
