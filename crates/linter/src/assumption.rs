@@ -261,6 +261,8 @@ pub enum CreatorEvidence {
     HiddenCode,
     /// The objects of an extension are not known.
     Extension { name: SmolStr },
+    /// Code creates tables with a framework.
+    Code { place: SmolStr },
     /// Another file of the project creates a table of this name.
     File { path: SmolStr },
     /// A script runs the migrations in another order.

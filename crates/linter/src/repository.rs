@@ -50,6 +50,10 @@ pub struct PsqlScript {
 pub struct WholeHistory {
     /// Tables that other SQL files of the project create, with the first such file.
     pub elsewhere: Arc<BTreeMap<SmolStr, SmolStr>>,
+    /// Tables in which migration tools record what has run.
+    pub of_tools: Arc<[SmolStr]>,
+    /// The path and line of code with which a framework creates tables.
+    pub creator: Option<SmolStr>,
 }
 
 /// A file such as `schema.sql` that creates tables, and that a script or program of the project runs beside the migrations.

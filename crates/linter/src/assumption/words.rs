@@ -14,6 +14,7 @@ impl fmt::Display for CreatorEvidence {
             Self::LaterMigration => f.write_str("a later migration creates it"),
             Self::HiddenCode => f.write_str("pgvet did not analyze code that runs before"),
             Self::Extension { name } => write!(f, "pgvet does not know the objects of the extension `{name}`"),
+            Self::Code { place } => write!(f, "`{place}` creates tables with a framework"),
             Self::File { path } => write!(f, "`{path}` creates a table of that name"),
             Self::Order => f.write_str("a script of the project runs the files in another order"),
         }

@@ -47,6 +47,8 @@ declare_rule! {
     ///   `--history`, a schema was given with `--schema`, the numbers of the files begin with a higher number than 1, or the
     ///   order of the files is not known.
     /// - The name has a schema that no migration creates, such as `auth.users`.
+    /// - A migration tool records in the table which migrations have run, or the name begins with `pg_`, as those of system
+    ///   views do.
     /// - The statement has `IF EXISTS`, or a condition or an exception handler surrounds it.
     /// - The migrations drop or rename the table: `statement-will-fail` reports the statement.
     ///
@@ -58,6 +60,7 @@ declare_rule! {
     /// - No earlier statement creates a table, so the history does not begin with an empty database.
     /// - The migrations also use another table that they do not create.
     /// - A later migration creates the table, or another SQL file of the project does.
+    /// - Code of the project creates tables with a framework or library, such as `AutoMigrate` of GORM.
     /// - An earlier migration runs code that pgvet does not analyze, or installs an extension whose objects pgvet does not
     ///   know.
     /// - A script of the project also runs the files with psql in another order.
@@ -83,6 +86,9 @@ fn check(context: &RuleContext<'_>, reporter: &mut Reporter<'_>) {
             continue;
         };
         let name = missing.name.clone();
+        if history.of_tools.contains(&name) {
+            continue;
+        }
         let message =
             format!("PostgreSQL refuses this in a new database: no earlier migration creates `{}`", shown(missing));
         let help = near(context.before, &name).unwrap_or_else(|| {
@@ -113,6 +119,7 @@ fn is_missing(context: &RuleContext<'_>, relation: &Relation) -> bool {
     is_needed(relation)
         && is_own_schema
         && !relation.is_temporary()
+        && !relation.name.starts_with("pg_")
         && matches!(relation.kind, RelationKind::Table | RelationKind::PartitionedTable | RelationKind::View)
 }
 
@@ -135,6 +142,9 @@ fn contrary(context: &RuleContext<'_>, missing: &Relation, history: &WholeHistor
     }
     if context.settings.script_of_other_order(context.file).is_some() {
         return Some(CreatorEvidence::Order);
+    }
+    if let Some(place) = &history.creator {
+        return Some(CreatorEvidence::Code { place: place.clone() });
     }
     if before.relations().any(|relation| is_other(relation)) {
         return Some(CreatorEvidence::OtherTables);

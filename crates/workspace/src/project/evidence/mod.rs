@@ -1,6 +1,7 @@
 //! What the repository shows about migrations: that nothing may run them, or what the program sets that does.
 
 mod archive;
+mod creators;
 mod dialects;
 mod parts;
 mod psql;

@@ -200,6 +200,7 @@ fn of_scripts(files: &[(&str, &str)]) -> Vec<String> {
         if let Some(history) = &file.evidence.history {
             let tables: Vec<&str> = history.elsewhere.keys().map(smol_str::SmolStr::as_str).collect();
             add(&mut line, "whole", &tables.join(","));
+            history.creator.iter().for_each(|place| add(&mut line, "creator", place));
         }
         line
     };
@@ -231,6 +232,12 @@ fn a_file_that_code_runs_beside_the_migrations_is_known() {
     let schema = |text| of_scripts(&[MANIFEST, FIRST, code, ("schema.sql", text)]);
     assert_eq!(schema("CREATE TABLE old (b int);"), ["1_a.sql schema main.go:1 whole old"]);
     assert_eq!(schema("SELECT 1;"), ["1_a.sql whole "]);
+}
+
+#[test]
+fn a_framework_that_creates_tables_is_known() {
+    let code = ("cmd/main.go", "package main\n\tdb.AutoMigrate(&User{})\n");
+    assert_eq!(of_scripts(&[MANIFEST, FIRST, code]), ["1_a.sql whole  creator cmd/main.go:2"]);
 }
 
 #[test]

@@ -1,8 +1,9 @@
 //! Whether the files of a run begin with the first migration of their database, and which other files of the project
 //! create tables.
 
+use super::creators;
 use super::is_judged;
-use super::replaced::created;
+use super::replaced::{created, tables_of_tools};
 use crate::layout::Folders;
 use crate::order::{self, Number};
 use crate::plan::Database;
@@ -42,7 +43,7 @@ pub(crate) fn mark(
         return;
     }
     let outside = of_skipped(skipped, folders);
-    let mut by_database: BTreeMap<u32, Arc<BTreeMap<SmolStr, SmolStr>>> = BTreeMap::new();
+    let mut by_database: BTreeMap<u32, WholeHistory> = BTreeMap::new();
     for database in whole {
         let mut tables = outside.clone();
         let others = files.iter().filter(|file| file.database != database || file.layout.unlisted);
@@ -51,11 +52,13 @@ pub(crate) fn mark(
                 tables.entry(table).or_insert_with(|| SmolStr::new(&file.parsed.source.path));
             }
         }
-        by_database.insert(database, Arc::new(tables));
+        let first = files.iter().find(|file| file.database == database && file.role.is_migration());
+        let creator = first.and_then(|first| creators::find(&order::sequence(&first.path), folders.nearby()));
+        let of_tools = tables_of_tools().map(SmolStr::new_static).collect();
+        by_database.insert(database, WholeHistory { elsewhere: Arc::new(tables), of_tools, creator });
     }
     for file in files.iter_mut().filter(|file| is_judged(file)) {
-        let elsewhere = by_database.get(&file.database).cloned();
-        file.evidence.history = elsewhere.map(|elsewhere| WholeHistory { elsewhere });
+        file.evidence.history = by_database.get(&file.database).cloned();
     }
 }
 
