@@ -105,6 +105,16 @@ pub enum Assumption {
     TransactionOfFileThoughReplaced,
     /// It does, although the migration has no statement that can run in a transaction.
     TransactionOfFileThoughUnfit,
+    /// The migration tool opens a transaction, although a script of the project runs the migration with psql.
+    TransactionOfFileThoughScript { script: SmolStr },
+    /// Nothing but the migrations creates a table.
+    NothingElseCreates { table: SmolStr },
+    /// Nothing else does, although there is evidence for it.
+    NothingElseCreatesThough { table: SmolStr, because: CreatorEvidence },
+    /// The database has only what the migrations create, although code of the project also runs another file.
+    OnlyMigrationsThough { path: SmolStr, place: SmolStr },
+    /// The files run in the order of the tool, although a script of the project runs them in another.
+    OrderThoughScript { script: SmolStr },
     /// The program that runs the migration sends all of it as one string.
     SentAsString,
     /// PostgreSQL gets the text of the file, and not one that a program makes of it.
@@ -248,6 +258,28 @@ pub enum Assumption {
     NoTimeoutThough { code: CodeTimeout },
 }
 
+/// Evidence that something other than the earlier migrations creates a table.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum CreatorEvidence {
+    /// They create no table at all.
+    NothingCreated,
+    /// They also use other tables that they do not create.
+    OtherTables,
+    /// A later migration creates it.
+    LaterMigration,
+    /// Earlier code was not analyzed.
+    HiddenCode,
+    /// The objects of an extension are not known.
+    Extension { name: SmolStr },
+    /// Code creates tables with a framework.
+    Code { place: SmolStr },
+    /// Another file of the project creates a table of this name.
+    File { path: SmolStr },
+    /// A script runs the migrations in another order.
+    Order,
+}
+
 /// Evidence for writes to a table that are not lost after its rows were copied.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
@@ -312,6 +344,7 @@ impl Assumption {
                 | Self::TransactionOfFileThoughSelective
                 | Self::TransactionOfFileThoughReplaced
                 | Self::TransactionOfFileThoughUnfit
+                | Self::TransactionOfFileThoughScript { .. }
                 | Self::SentAsString
         )
     }
@@ -381,6 +414,7 @@ impl Assumption {
             | Self::DefaultOfTool
             | Self::HistoryComplete
             | Self::MayStop
+            | Self::NothingElseCreates { .. }
             | Self::BaseIsApplied
             | Self::TransactionOfFile
             | Self::SentAsString
@@ -420,6 +454,10 @@ impl Assumption {
             | Self::TransactionOfFileThoughSelective
             | Self::TransactionOfFileThoughReplaced
             | Self::TransactionOfFileThoughUnfit
+            | Self::TransactionOfFileThoughScript { .. }
+            | Self::OrderThoughScript { .. }
+            | Self::NothingElseCreatesThough { .. }
+            | Self::OnlyMigrationsThough { .. }
             | Self::MayStopThoughEmpty { .. }
             | Self::NoTransactionAround
             | Self::CopyNotRun

@@ -100,6 +100,7 @@ pub(crate) fn report(
     replay.run(migrations, &mut checker);
     let Checker { mut found, comments, refused, .. } = checker;
     let mut suppressed = Vec::new();
+    rules::engine::table_never_created::compare(&mut found, migrations);
     passes::weigh(&mut found, settings);
     refused.doubt_later(&mut found);
     // Overlap comes before suppression: a comment that suppresses a finding must not bring back the one that it replaced.

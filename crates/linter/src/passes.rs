@@ -51,6 +51,18 @@ pub(crate) fn weigh(found: &mut [Diagnostic], settings: &Settings) {
         if evidence.built_with.as_ref().is_some_and(|tables| is_about_use(diagnostic, tables)) {
             diagnostic.assume(Assumption::RunsOnItsOwn);
         }
+        let script = evidence.psql.as_ref().and_then(|psql| psql.transaction.clone());
+        let assumed = diagnostic.assumptions.iter().position(Assumption::is_about_transaction);
+        if let (Some(at), Some(script)) = (assumed, script) {
+            diagnostic.assumptions.remove(at);
+            diagnostic.assume(Assumption::TransactionOfFileThoughScript { script });
+        }
+        let order = evidence.psql.as_ref().and_then(|psql| psql.order.clone());
+        if let Some(script) =
+            order.filter(|_| diagnostic.is_of(&rules::compatibility::if_not_exists_masks_difference::RULE.meta))
+        {
+            diagnostic.assume(Assumption::OrderThoughScript { script });
+        }
         let unset = diagnostic.assumptions.iter().position(|one| *one == Assumption::LockTimeoutUnset);
         if let (Some(at), Some(code)) = (unset, evidence.timeout.clone()) {
             diagnostic.assumptions.remove(at);

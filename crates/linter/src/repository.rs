@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 use smol_str::SmolStr;
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 use std::sync::Arc;
 
@@ -19,6 +19,12 @@ pub struct RepositoryEvidence {
     pub repeated: Option<Repeated>,
     /// Why it may be written for another database.
     pub dialect: Option<DialectDoubt>,
+    /// A script of the project that runs it with psql.
+    pub psql: Option<PsqlScript>,
+    /// Present if the run has every migration of the database from the first one on.
+    pub history: Option<WholeHistory>,
+    /// SQL that other code of the project runs in the same database.
+    pub schema: Option<Arc<SchemaScript>>,
     /// Whether neither its name nor a tool shows that it is a migration.
     pub script: bool,
 }
@@ -28,6 +34,37 @@ impl RepositoryEvidence {
     pub fn is_empty(&self) -> bool {
         *self == Self::default()
     }
+}
+
+/// Where scripts run a migration with psql, and so in another way than its tool.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct PsqlScript {
+    /// The path and line of a command that commits each statement, although the tool opens a transaction.
+    pub transaction: Option<SmolStr>,
+    /// The path and line of a command that runs the migrations in another order.
+    pub order: Option<SmolStr>,
+}
+
+/// A history that begins with an empty database.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct WholeHistory {
+    /// Tables that other SQL files of the project create, with the first such file.
+    pub elsewhere: Arc<BTreeMap<SmolStr, SmolStr>>,
+    /// Tables in which migration tools record what has run.
+    pub of_tools: Arc<[SmolStr]>,
+    /// The path and line of code with which a framework creates tables.
+    pub creator: Option<SmolStr>,
+}
+
+/// A file such as `schema.sql` that creates tables, and that a script or program of the project runs beside the migrations.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct SchemaScript {
+    /// The file.
+    pub path: SmolStr,
+    /// The path and line that runs it.
+    pub place: SmolStr,
+    /// All names in it.
+    pub names: BTreeSet<SmolStr>,
 }
 
 /// A file that may have done what a migration does.

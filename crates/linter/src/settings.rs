@@ -13,6 +13,7 @@ use pgvet_model::statistics::Statistics;
 use pgvet_model::throughput::Throughput;
 use pgvet_model::version::{DEFAULT_RANGE, VersionRange};
 use rustc_hash::FxHashMap;
+use smol_str::SmolStr;
 use std::sync::Arc;
 
 /// Resolved settings of a run.
@@ -106,6 +107,11 @@ impl Settings {
     /// The severity at which the rule runs for the migration with this index, or `None` if it does not run.
     pub fn severity_in(&self, file: u32, rule: &RuleMeta) -> Option<Severity> {
         self.severity_with(self.file_levels.get(&file), rule)
+    }
+
+    /// The script that runs a migration and others in a different order from the tool.
+    pub(crate) fn script_of_other_order(&self, file: u32) -> Option<SmolStr> {
+        self.repository.get(&file)?.psql.as_ref()?.order.clone()
     }
 
     /// Whether the severity of the rule is configured, so that a finding cannot choose its own.

@@ -10,6 +10,7 @@ use std::sync::LazyLock;
 /// does.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Dialect {
+    H2,
     MySql,
     SqlServer,
     Sqlite,
@@ -20,6 +21,7 @@ impl Dialect {
     /// Its name in names of folders.
     pub(crate) fn word(self) -> &'static str {
         match self {
+            Self::H2 => "h2",
             Self::MySql => "mysql",
             Self::SqlServer => "sqlserver",
             Self::Sqlite => "sqlite",
@@ -31,6 +33,7 @@ impl Dialect {
 impl fmt::Display for Dialect {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
+            Self::H2 => "H2",
             Self::MySql => "MySQL",
             Self::SqlServer => "SQL Server",
             Self::Sqlite => "SQLite",

@@ -32,7 +32,9 @@ const POSTGRESQL: [&str; 22] = [
 ];
 
 /// Drivers, addresses and settings that are for one other database.
-const OTHERS: [(&str, Dialect); 43] = [
+const OTHERS: [(&str, Dialect); 45] = [
+    ("com.h2database", Dialect::H2),
+    ("jdbc:h2:", Dialect::H2),
     ("better-sqlite3", Dialect::Sqlite),
     ("\"sqlite3\"", Dialect::Sqlite),
     ("'sqlite3'", Dialect::Sqlite),

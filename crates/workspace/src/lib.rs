@@ -37,6 +37,7 @@ mod prechecked;
 mod problem;
 mod program;
 mod project;
+mod psql_scripts;
 mod purpose;
 mod queries;
 mod read;

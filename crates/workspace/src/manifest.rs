@@ -26,6 +26,9 @@ const DATABASES: [(&str, Dialect); 5] = [
     ("sqlserver", Dialect::SqlServer),
 ];
 
+/// A database with which projects for PostgreSQL are often tested.
+const TEST_DATABASE: Dialect = Dialect::H2;
+
 /// How many folders above migrations may have the code that runs them, counting their own.
 const CODE_LEVELS: usize = 2;
 
@@ -34,7 +37,8 @@ const CODE_LEVELS: usize = 2;
 pub(crate) struct Database {
     /// The database that is not PostgreSQL.
     pub(crate) other: Option<Dialect>,
-    /// Another one of which a file of the repository speaks, although there are signs of PostgreSQL, too.
+    /// Another one of which a file of the repository speaks, although there are signs of PostgreSQL, too; or H2, of which
+    /// alone the repository speaks.
     pub(crate) doubt: Option<(Dialect, PathBuf)>,
 }
 
@@ -67,17 +71,22 @@ impl Manifests {
         for (above, folder) in inside.enumerate() {
             let level = self.level(folder, above < CODE_LEVELS, nearby);
             let all = level.manifests.and(level.others);
+            let is_for_tests = level.manifests.other == Some(TEST_DATABASE);
             let is_known = level.manifests.other.is_some() && !all.postgresql && !seen.postgresql;
-            if is_known {
+            if is_known && !is_for_tests {
                 return Database { other: level.manifests.other, doubt: None };
             }
             place =
                 place.or_else(|| all.other.map(|_| level.place.strip_prefix(&top).unwrap_or(&level.place).to_owned()));
             seen = Mentions { other: seen.other.or(all.other), ..seen.and(all) };
-            if !level.manifests.are_none() {
+            if !level.manifests.are_none() && (!is_for_tests || all.postgresql) {
                 seen.postgresql = true;
                 break;
             }
+        }
+        // Beside PostgreSQL it is for tests. Alone it reads much of what PostgreSQL does.
+        if seen.other == Some(TEST_DATABASE) {
+            return Database { other: None, doubt: seen.other.zip(place).filter(|_| !seen.postgresql) };
         }
         let doubt = seen.other.zip(place).filter(|_| seen.postgresql);
         Database { other: seen.other.filter(|_| !seen.postgresql), doubt }
@@ -195,6 +204,23 @@ mod tests {
         assert_eq!(of_files(&[both]), (None, Some((Dialect::Sqlite, "app/go.mod".to_owned()))));
         let without = ("app/package.json", r#"{"dependencies": {"react": "19"}}"#);
         assert_eq!(of_files(&[without, ("go.mod", go.1)]), (Some(Dialect::Sqlite), None));
+    }
+
+    #[test]
+    fn a_project_that_has_only_h2_is_doubted() {
+        let manifest = ("app/pom.xml", "<groupId>com.h2database</groupId>");
+        let setting = ("app/application.properties", "spring.datasource.url=jdbc:h2:mem:app\n");
+        assert_eq!(of_files(&[manifest]), (None, Some((Dialect::H2, "app/pom.xml".to_owned()))));
+        assert_eq!(of_files(&[setting]), (None, Some((Dialect::H2, "app/application.properties".to_owned()))));
+        let both = ("app/pom.xml", "<groupId>org.postgresql</groupId><groupId>com.h2database</groupId>");
+        assert_eq!(of_files(&[both]), (None, None), "it is for tests");
+        assert_eq!(
+            of_files(&[manifest, ("app/application-prod.yml", "url: jdbc:postgresql://db/app\n")]),
+            (None, None)
+        );
+        assert_eq!(of_files(&[manifest, ("pom.xml", "<groupId>org.postgresql</groupId>")]), (None, None));
+        let mysql = ("app/pom.xml", "<groupId>com.h2database</groupId><artifactId>mysql-connector-j</artifactId>");
+        assert_eq!(of_files(&[mysql]), (Some(Dialect::MySql), None));
     }
 
     #[test]

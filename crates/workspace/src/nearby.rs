@@ -9,9 +9,9 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
 
 /// Extensions of code that may run migrations.
-const CODE: [&str; 19] = [
+const CODE: [&str; 21] = [
     "go", "ts", "mts", "cts", "tsx", "js", "mjs", "cjs", "py", "rs", "java", "kt", "scala", "clj", "rb", "php", "cs",
-    "sh", "ex",
+    "sh", "bash", "mk", "ex",
 ];
 
 /// Extensions of configuration.
@@ -139,6 +139,11 @@ impl Nearby {
         self.files(folder, is_wanted)
     }
 
+    /// Returns the files directly in a folder that may have commands, by name.
+    pub(crate) fn scripts(&self, folder: &Path) -> impl Iterator<Item = PathBuf> + use<> {
+        self.files(folder, |found| found.is_code || found.is_configuration || found.is_of_containers)
+    }
+
     /// Returns the Dockerfiles and Compose files that lie directly in a folder, by name.
     pub(crate) fn of_containers(&self, folder: &Path) -> impl Iterator<Item = PathBuf> + use<> {
         self.files(folder, |found| found.is_of_containers)
@@ -179,7 +184,7 @@ impl Found {
             return None;
         }
         let name = path.file_name().unwrap_or_default().to_string_lossy();
-        let is_code = has_extension(&path, &CODE) || stem == "Makefile";
+        let is_code = has_extension(&path, &CODE) || is_script(&path, stem);
         let is_named = ["Makefile", "Dockerfile", "Procfile", ".env"].iter().any(|known| name.starts_with(known));
         let is_configuration = is_named || has_extension(&path, &CONFIGURATION);
         let is_page = path.extension().is_none() || has_extension(&path, &["md", "markdown", "rst", "txt"]);
@@ -191,6 +196,15 @@ impl Found {
         let is_wanted = is_code || is_configuration || is_readme || is_of_containers || is_manifest;
         is_wanted.then_some(Self { path, is_code, is_configuration, is_readme, is_of_containers, is_manifest })
     }
+}
+
+/// Whether a file without an extension has commands: a Makefile, a justfile, or a program in a folder of scripts.
+fn is_script(path: &Path, stem: &str) -> bool {
+    let is_of_tool = ["makefile", "gnumakefile", "justfile"].iter().any(|name| stem.eq_ignore_ascii_case(name));
+    let is_in_folder =
+        || path.parent().is_some_and(|folder| ["bin", "script", "scripts"].iter().any(|name| folder.ends_with(name)));
+    let is_lower = || stem.bytes().all(|byte| byte.is_ascii_lowercase() || matches!(byte, b'-' | b'_'));
+    is_of_tool || (path.extension().is_none() && is_in_folder() && is_lower())
 }
 
 fn has_extension(path: &Path, extensions: &[&str]) -> bool {

@@ -225,6 +225,7 @@ impl Project {
         let is_checked = |file: &ProjectFile| file.role != Role::Baseline;
         let is_empty = !foreign.skipped.is_empty() && !files.iter().any(is_checked);
         skipped.extend(foreign.skipped);
+        evidence::whole::mark(&mut files, &databases, request, &skipped, folders);
         if is_empty && request.changes.is_none() && !request.force_exclude && problems.is_empty() {
             let folder = request.paths.first().map_or(Path::new("."), PathBuf::as_path);
             problems.push(nothing_found(folder, &skipped));

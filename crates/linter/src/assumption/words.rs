@@ -1,10 +1,25 @@
 //! Assumptions as sentences.
 
-use super::{Assumption, CopyEvidence, KeyEvidence};
+use super::{Assumption, CopyEvidence, CreatorEvidence, KeyEvidence};
 use crate::repository::IdleReason;
 use pgvet_model::effect::{FewRows, Met};
 use pgvet_model::routine::grouped;
 use std::fmt;
+
+impl fmt::Display for CreatorEvidence {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::NothingCreated => f.write_str("no earlier migration creates a table"),
+            Self::OtherTables => f.write_str("the migrations also use other tables that they do not create"),
+            Self::LaterMigration => f.write_str("a later migration creates it"),
+            Self::HiddenCode => f.write_str("pgvet did not analyze code that runs before"),
+            Self::Extension { name } => write!(f, "pgvet does not know the objects of the extension `{name}`"),
+            Self::Code { place } => write!(f, "`{place}` creates tables with a framework"),
+            Self::File { path } => write!(f, "`{path}` creates a table of that name"),
+            Self::Order => f.write_str("a script of the project runs the files in another order"),
+        }
+    }
+}
 
 impl fmt::Display for Assumption {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -276,6 +291,26 @@ impl fmt::Display for Assumption {
             Self::TransactionOfFileThoughUnfit => f.write_str(
                 "assumes that the program that runs this file opens a transaction for it, although no statement of the \
                  file can run in a transaction",
+            ),
+            Self::TransactionOfFileThoughScript { script } => write!(
+                f,
+                "assumes that the migration tool runs this file in one transaction, although `{script}` runs it with psql, \
+                 which commits each statement"
+            ),
+            Self::NothingElseCreates { table } => {
+                write!(f, "assumes that nothing but the migrations creates `{table}`")
+            }
+            Self::NothingElseCreatesThough { table, because } => {
+                write!(f, "assumes that nothing but the earlier migrations creates `{table}`, although {because}")
+            }
+            Self::OnlyMigrationsThough { path, place } => write!(
+                f,
+                "assumes that the database has only what the migrations create, although `{place}` runs `{path}`"
+            ),
+            Self::OrderThoughScript { script } => write!(
+                f,
+                "assumes that the files run in the order of the migration tool, although `{script}` runs them with psql in \
+                 another order"
             ),
             Self::SentAsString => f.write_str(
                 "assumes that one query sends the whole file, so that PostgreSQL runs it in one transaction",

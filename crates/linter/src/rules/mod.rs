@@ -32,6 +32,7 @@ static RULES: &[&Rule] = &[
     &engine::statement_will_fail::RULE,
     &engine::suppression_without_reason::RULE,
     &engine::syntax_error::RULE,
+    &engine::table_never_created::RULE,
     &engine::unchecked_psql_command::RULE,
     &engine::unknown_suppression::RULE,
     &engine::unsupported_encoding::RULE,

@@ -6,6 +6,7 @@
 //! -- set: table orders rows=100 hot
 //! -- set: query sqlx SELECT * FROM orders; SELECT 1   (a transaction of the application)
 //! -- set: index public.orders_note scans=5 days=30
+//! -- set: whole-history             the first migration begins with an empty database
 //! -- set: deployed 2.4              the release that is deployed
 //! -- set: run-lock waits            a second run of the tool waits in pg_advisory_lock
 //! -- captured                      (written by `pgvet capture`)
@@ -25,6 +26,7 @@ use pgvet_linter::check::check;
 use pgvet_linter::confidence::Confidence;
 use pgvet_linter::diagnostic::Diagnostic;
 use pgvet_linter::fix::Edit;
+use pgvet_linter::repository::{RepositoryEvidence, WholeHistory};
 use pgvet_linter::settings::{LockTimeout, Settings};
 use pgvet_linter::severity::Severity;
 use pgvet_model::application::{CachingDriver, KnownStatement, KnownTransaction, QueryLibrary};
@@ -50,6 +52,9 @@ pub(crate) struct Scenario {
 
 /// The comment by which the tool of `-- set: opt-out` leaves its transaction out.
 const OPT_OUT: &str = "-- no transaction";
+
+/// Maximum number of migrations of a scenario.
+const MIGRATIONS: u32 = 100;
 
 /// One migration of a scenario. Its text starts with as many empty lines as stand before it, so that lines agree.
 #[derive(Debug, Clone)]
@@ -250,6 +255,11 @@ fn set(settings: &mut Settings, directive: &str) -> Option<()> {
             let seconds = rest.first().and_then(|days| days.strip_prefix("days=")?.parse::<u64>().ok());
             let used = IndexUse { scans, seconds: seconds.map(|days| days * 86_400) };
             settings.used_indexes.insert((*name).to_owned(), used);
+        }
+        ["whole-history"] => {
+            let evidence =
+                RepositoryEvidence { history: Some(WholeHistory::default()), ..RepositoryEvidence::default() };
+            settings.repository.extend((0..MIGRATIONS).map(|file| (file, evidence.clone())));
         }
         ["max-locked-tables", number] => settings.max_locked_tables = number.parse().ok()?,
         ["lock-timeout", "runner"] => settings.lock_timeout = LockTimeout::Runner,

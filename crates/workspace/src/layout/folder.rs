@@ -10,6 +10,7 @@ use crate::init_scripts::InitScripts;
 use crate::manifest::{Database, Manifests};
 use crate::nearby::Nearby;
 use crate::order::{self, FlywayName};
+use crate::psql_scripts::PsqlScripts;
 use crate::roots::{self, Repositories};
 use crate::{fizz, read, rollback_name};
 use rustc_hash::{FxHashMap, FxHashSet};
@@ -36,6 +37,8 @@ struct Known {
     /// Whether migrations of a folder that a tool runs lack marks of a kind.
     lacking_marks: FxHashMap<(PathBuf, (&'static str, Option<&'static str>)), bool>,
     init_scripts: FxHashMap<PathBuf, Arc<InitScripts>>,
+    /// By the folder that holds a sequence.
+    psql_scripts: FxHashMap<PathBuf, Arc<PsqlScripts>>,
     projects: Projects,
     manifests: Manifests,
     /// How the files of folders are run that no tool claims.
@@ -209,6 +212,20 @@ impl Folders {
         let scripts = Arc::new(InitScripts::of(&folder, known.repositories.top(&folder).as_deref(), &self.nearby));
         known.init_scripts.insert(parent.to_owned(), Arc::clone(&scripts));
         scripts.hold(path)
+    }
+
+    /// The scripts that run the files of a sequence with psql.
+    pub(crate) fn psql_scripts(&self, sequence: &Path) -> Arc<PsqlScripts> {
+        let mut known = self.known.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(scripts) = known.psql_scripts.get(sequence) {
+            return Arc::clone(scripts);
+        }
+        let folder = absolute(sequence);
+        let top = known.repositories.top(&folder);
+        let scripts = top.map(|top| PsqlScripts::of(&folder, &top, &self.nearby)).unwrap_or_default();
+        let scripts = Arc::new(scripts);
+        known.psql_scripts.insert(sequence.to_owned(), Arc::clone(&scripts));
+        scripts
     }
 
     pub(crate) fn around(&self, path: &Path) -> Facts {

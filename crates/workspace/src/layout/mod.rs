@@ -58,6 +58,7 @@ mod owner;
 mod package_version;
 mod play;
 mod project;
+pub(crate) mod psql;
 mod reaction;
 mod restart;
 mod runner_code;
@@ -316,6 +317,9 @@ pub(crate) fn detect(path: &Path, text: &str, folders: &Folders, config: &Config
         layout.known_transaction = KnownTransaction::Recognized;
     } else if has_comment_for_name(text) {
         layout.known_transaction = KnownTransaction::Replaced;
+    }
+    if config.migrations.transaction.is_none() && psql::contradicts(&layout, path, folders) {
+        layout.known_transaction = KnownTransaction::Recognized;
     }
     if let Some(transaction) = config.migrations.transaction {
         let usual = transaction::usual(layout.tool);

@@ -26,7 +26,8 @@ impl Numberings {
         }
         let doubtful = sequences.into_iter().filter(|(_, (names, _))| order::depends_on_tool(names));
         let order = |(sequence, (_, files)): (&Path, (Vec<String>, Vec<&PathBuf>))| {
-            Some((sequence.to_owned(), tool(&files)?.model().order))
+            let order = tool(&files).map(|tool| tool.model().order);
+            Some((sequence.to_owned(), order.or_else(|| of_script(sequence))?))
         };
         Self(doubtful.filter_map(order).collect())
     }
@@ -35,6 +36,11 @@ impl Numberings {
         let known = if self.0.is_empty() { None } else { self.0.get(order::place(path).0) };
         known.copied().unwrap_or(Order::Number { letter: true })
     }
+}
+
+/// The order in which a script runs the files of a folder with psql: that of their names, unless it sorts numbers.
+fn of_script(sequence: &Path) -> Option<Order> {
+    Folders::default().psql_scripts(sequence).lists_by_name().then_some(Order::Name)
 }
 
 /// The first tool that one of the files shows.

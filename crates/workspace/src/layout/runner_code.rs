@@ -8,10 +8,17 @@ use std::path::Path;
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct RunnerCode {
     pub(super) transaction: TransactionMode,
-    /// Whether the code names a transaction, or psql, itself.
+    /// Whether the code names a transaction itself.
     pub(super) is_named: bool,
     /// Whether it names statements that cannot run in a transaction, so that it may treat them apart.
     pub(super) knows_concurrently: bool,
+}
+
+impl RunnerCode {
+    /// Whether only a page for readers tells it.
+    pub(super) fn is_of_page(&self) -> bool {
+        !self.is_named && self.transaction != TransactionMode::SingleString
+    }
 }
 
 /// So far above the files code is searched for.
@@ -110,10 +117,6 @@ fn judge(path: &Path, text: &str, folder: &str) -> Option<RunnerCode> {
         return None;
     }
     let extension = path.extension().and_then(|extension| extension.to_str()).unwrap_or_default();
-    if matches!(extension, "sh" | "") {
-        let line = text.lines().find(|line| runs_psql(line))?;
-        return found(transaction_of_psql(line), true);
-    }
     if !text.contains(".sql") || !READS.iter().any(|word| text.contains(word)) {
         return None;
     }
@@ -144,8 +147,6 @@ mod tests {
                 "readFile(join('db/migrations', f.endsWith('.sql')));\nawait client.query(sql);\n",
                 Some((SingleString, false)),
             ),
-            ("scripts/migrate.sh", "for f in db/migrations/*.sql; do psql -f \"$f\"; done\n", Some((Autocommit, true))),
-            ("scripts/migrate.sh", "psql -1 -f db/migrations/1.sql\n", Some((Transaction, true))),
             ("README.md", "    psql app < db/migrations/001_users.sql\n", Some((Autocommit, false))),
             ("README.md", "    psql -1 app -f db/migrations/001_users.sql\n", Some((Transaction, false))),
             ("README.md", "psql app < schema.sql, then see db/migrations\n", None),

@@ -150,6 +150,10 @@ pub(super) fn guess_transaction(layout: &mut Layout, path: &Path, text: &str, fo
     let is_unfit = unfit.is_some_and(Unfit::is_whole);
     // It may send the statements of such a file one by one.
     let is_apart = |code: &RunnerCode| code.knows_concurrently && unfit.is_some();
+    let script = folders.psql_run(path).filter(|_| runner.code.as_ref().is_none_or(RunnerCode::is_of_page));
+    if let Some(script) = script {
+        return script.apply(layout);
+    }
     layout.known_transaction = match &runner.code {
         Some(code) if !is_apart(code) => {
             transaction = code.transaction;
@@ -159,11 +163,7 @@ pub(super) fn guess_transaction(layout: &mut Layout, path: &Path, text: &str, fo
             if code.is_named {
                 layout.sign = Sign::RunnerCode;
             }
-            match transaction {
-                // A script that calls psql.
-                TransactionMode::Autocommit if code.is_named => KnownTransaction::Known,
-                _ => KnownTransaction::Recognized,
-            }
+            KnownTransaction::Recognized
         }
         _ if is_unfit => KnownTransaction::Unlikely,
         Some(_) => KnownTransaction::Selective,

@@ -10,6 +10,7 @@ use pgvet_model::migration::Direction;
 use pgvet_model::routine::{Around, Sql, Trial};
 use pgvet_model::version::PgVersion;
 use pgvet_syntax::ast::{AlterTableAction, Ast, QueryBody};
+use pgvet_syntax::lexer::{TokenKind, identifier, tokenize};
 use pgvet_syntax::statement::Statement;
 use smol_str::SmolStr;
 
@@ -90,6 +91,9 @@ declare_rule! {
     /// - PostgreSQL already refuses an earlier statement of the migration.
     /// - An earlier file has the statements of this one, or the other way round, and PostgreSQL refuses the statement only
     ///   if both files run.
+    /// - A script or program of the project also runs a file such as `schema.sql` that has the missing or duplicate name.
+    /// - A script of the project runs the files with psql in another order, and PostgreSQL refuses the statement only because
+    ///   of another file.
     /// - An exception handler hides the error. If a handler of this kind is the usual way to make the statement
     ///   repeatable, nothing is reported.
     "statement-will-fail", Engine, Error,
@@ -147,6 +151,14 @@ fn check(context: &RuleContext<'_>, reporter: &mut Reporter<'_>) {
     }
     if let Some(other) = repeated(context, failure) {
         finding = finding.assuming(Assumption::RunsAgain { other });
+    }
+    if let Some(script) = context.settings.script_of_other_order(context.file)
+        && !fails_alone(context, failure)
+    {
+        finding = finding.assuming(Assumption::OrderThoughScript { script });
+    }
+    if let Some(assumption) = of_schema_script(context, failure) {
+        finding = finding.assuming(assumption);
     }
     if has_run(context) {
         finding = finding.assuming(Assumption::HistoryComplete);
@@ -220,10 +232,28 @@ fn has_run(context: &RuleContext<'_>) -> bool {
 /// statement only because both run.
 fn repeated(context: &RuleContext<'_>, failure: &Failure) -> Option<SmolStr> {
     let repeated = context.settings.repository.get(&context.file)?.repeated.as_ref()?;
-    let is_missing = ["42P01", "42703", "42704", "42883", "3F000"].contains(&failure.sqlstate);
+    let is_missing = is_missing(failure);
     let is_decided = context.code.is_some_and(|code| code.guarded);
     let is_explained = if failure.raised.is_some() { is_decided } else { repeated.removes || !is_missing };
     (is_explained && !fails_alone(context, failure)).then(|| repeated.path.clone())
+}
+
+/// Returns what is assumed if code of the project also runs a file that has the names of which one is missing or taken.
+fn of_schema_script(context: &RuleContext<'_>, failure: &Failure) -> Option<Assumption> {
+    let schema = context.settings.repository.get(&context.file)?.schema.as_ref()?;
+    let is_about_existence =
+        is_missing(failure) || matches!(failure.sqlstate, "42P07" | "42710" | "42701" | "42P06" | "42723");
+    let tokens = tokenize(context.source(), failure.range);
+    let names = tokens.iter().filter(|token| matches!(token.kind, TokenKind::Word | TokenKind::QuotedIdentifier));
+    let mut names = names.map(|token| identifier(token.text(context.source()))).peekable();
+    let has_all = names.peek().is_some() && names.all(|name| schema.names.contains(&name));
+    (is_about_existence && has_all)
+        .then(|| Assumption::OnlyMigrationsThough { path: schema.path.clone(), place: schema.place.clone() })
+}
+
+/// Whether PostgreSQL refuses a statement because something does not exist.
+fn is_missing(failure: &Failure) -> bool {
+    ["42P01", "42703", "42704", "42883", "3F000"].contains(&failure.sqlstate)
 }
 
 /// Whether PostgreSQL refuses the statement for the same reason if no other migration has run.

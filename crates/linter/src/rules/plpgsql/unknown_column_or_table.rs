@@ -338,6 +338,8 @@ impl<'f> Finder<'f> {
         let catalog = self.context.catalog;
         if !self.context.routines.migrations[self.context.file as usize].ordered {
             Some(Assumption::OrderOfNames)
+        } else if let Some(script) = self.context.settings.script_of_other_order(self.context.file) {
+            Some(Assumption::OrderThoughScript { script })
         } else if catalog.relation_count() < catalog.names_gone() {
             Some(Assumption::OneHistory)
         } else if self.context.routines.makes(table) {

@@ -1,12 +1,15 @@
 //! What the repository shows about migrations: that nothing may run them, or what the program sets that does.
 
 mod archive;
+mod creators;
 mod dialects;
 mod parts;
+mod psql;
 mod repeated;
 mod replaced;
 mod role_settings;
 mod timeout;
+pub(crate) mod whole;
 
 use crate::known_order::UnknownOrder;
 use crate::layout::Folders;
@@ -27,6 +30,7 @@ pub(crate) fn gather(files: &mut [ProjectFile], given: &[PathBuf], folders: &Fol
         file.evidence.script = file.unknown_order == Some(UnknownOrder::NoVersion);
     }
     dialects::mark(files, folders);
+    psql::mark(files, folders);
     role_settings::mark(files);
     replaced::mark(files);
     parts::mark(files);

@@ -34,6 +34,11 @@ const TABLES: [(&str, &[Tool]); 15] = [
     ("_yoyo_migration", &[Tool::Yoyo]),
 ];
 
+/// The tables in which migration tools record what has run.
+pub(super) fn tables_of_tools() -> impl Iterator<Item = &'static str> {
+    TABLES.iter().map(|(table, _)| *table)
+}
+
 /// Whether the tool that records what has run in a table runs the file.
 fn records(table: &str, file: &ProjectFile) -> bool {
     let name = file.path.file_name().unwrap_or_default().to_string_lossy();

@@ -171,3 +171,78 @@ fn a_file_that_repeats_others_is_doubted() {
     let dropped = "DROP TABLE a;\nDROP TABLE b;\nCREATE TABLE a (b text);\nCREATE TABLE b (c text);\n";
     assert_eq!(repeated(&numbered(dropped)), [false; 4]);
 }
+
+/// What scripts say about each reported file of a repository, and whether its history is whole.
+fn of_scripts(files: &[(&str, &str)]) -> Vec<String> {
+    let folder = tempfile::tempdir().unwrap();
+    for (path, text) in files {
+        let path = folder.path().join(path);
+        fs::create_dir_all(path.parent().unwrap()).unwrap();
+        fs::write(path, text).unwrap();
+    }
+    fs::create_dir_all(folder.path().join(".git")).unwrap();
+    let request =
+        Request { paths: vec![folder.path().to_owned()], config: ConfigSource::Nearest, ..Request::default() };
+    let project = Project::load(&request, &|_, _| {}).unwrap();
+    let line = |file: &crate::project::ProjectFile| {
+        let mut line = file.path.file_name().unwrap().to_string_lossy().into_owned();
+        let psql = file.evidence.psql.as_ref();
+        let add = |line: &mut String, word: &str, place: &str| *line += &format!(" {word} {place}");
+        if let Some(place) = psql.and_then(|psql| psql.transaction.as_ref()) {
+            add(&mut line, "transaction", place);
+        }
+        if let Some(place) = psql.and_then(|psql| psql.order.as_ref()) {
+            add(&mut line, "order", place);
+        }
+        if let Some(schema) = &file.evidence.schema {
+            add(&mut line, "schema", &schema.place);
+        }
+        if let Some(history) = &file.evidence.history {
+            let tables: Vec<&str> = history.elsewhere.keys().map(smol_str::SmolStr::as_str).collect();
+            add(&mut line, "whole", &tables.join(","));
+            history.creator.iter().for_each(|place| add(&mut line, "creator", place));
+        }
+        line
+    };
+    project.files.iter().map(line).collect()
+}
+
+const MANIFEST: (&str, &str) = ("Cargo.toml", "[dependencies]\nsqlx = \"0.8\"\n");
+const FIRST: (&str, &str) = ("migrations/1_a.sql", "CREATE TABLE a (b int);");
+const SECOND: (&str, &str) = ("migrations/2_b.sql", "CREATE TABLE c (d int);");
+
+#[test]
+fn a_script_contradicts_the_tool() {
+    let with = |script: &str| of_scripts(&[MANIFEST, FIRST, SECOND, ("scripts/migrate.sh", script)]);
+    let by_name = "for f in migrations/*.sql; do\n  psql -f \"$f\"\ndone\n";
+    let place = "transaction scripts/migrate.sh:2 whole ";
+    assert_eq!(with(by_name), [format!("1_a.sql {place}"), format!("2_b.sql {place}")]);
+    assert_eq!(with(&by_name.replace("psql", "psql -1")), ["1_a.sql whole ", "2_b.sql whole "]);
+    let second_first = "psql -1 -f migrations/2_b.sql\npsql -1 -f migrations/1_a.sql\n";
+    let place = "order scripts/migrate.sh:1 whole ";
+    assert_eq!(with(second_first), [format!("1_a.sql {place}"), format!("2_b.sql {place}")]);
+    let configured = ("pgvet.toml", "[migrations]\ntool = \"sqlx\"\n");
+    let files = [MANIFEST, FIRST, SECOND, configured, ("scripts/migrate.sh", by_name)];
+    assert_eq!(of_scripts(&files), ["1_a.sql whole ", "2_b.sql whole "]);
+}
+
+#[test]
+fn a_file_that_code_runs_beside_the_migrations_is_known() {
+    let code = ("main.go", "//go:embed schema.sql\nvar schema string\nfunc f() { db.Exec(schema) }\n");
+    let schema = |text| of_scripts(&[MANIFEST, FIRST, code, ("schema.sql", text)]);
+    assert_eq!(schema("CREATE TABLE old (b int);"), ["1_a.sql schema main.go:1 whole old"]);
+    assert_eq!(schema("SELECT 1;"), ["1_a.sql whole "]);
+}
+
+#[test]
+fn a_framework_that_creates_tables_is_known() {
+    let code = ("cmd/main.go", "package main\n\tdb.AutoMigrate(&User{})\n");
+    assert_eq!(of_scripts(&[MANIFEST, FIRST, code]), ["1_a.sql whole  creator cmd/main.go:2"]);
+}
+
+#[test]
+fn a_history_is_whole_from_its_first_number_on() {
+    assert_eq!(of_scripts(&[MANIFEST, SECOND]), ["2_b.sql"]);
+    let dated = ("migrations/20240131120000_a.sql", "CREATE TABLE a (b int);");
+    assert_eq!(of_scripts(&[MANIFEST, dated]), ["20240131120000_a.sql whole "]);
+}
