@@ -7,6 +7,7 @@ mod owner;
 mod regular;
 mod revision;
 
+use crate::history::sums;
 use crate::identity::identity;
 use crate::problem::{Problem, display};
 use crate::skipped;
@@ -44,8 +45,8 @@ pub(crate) struct Changes {
     only_in_base: BTreeSet<PathBuf>,
     /// Whether the base revision is that of another branch.
     is_other_branch: bool,
-    /// For [`ChangeSelection::Staged`], what the index holds of files with SQL whose text on disk is another one; `None`
-    /// if it does not hold the file.
+    /// For [`ChangeSelection::Staged`], what the index holds of files with SQL, and of the list of Atlas, whose text on disk
+    /// is another one; `None` if it does not hold the file.
     index: BTreeMap<PathBuf, Option<Vec<u8>>>,
 }
 
@@ -107,6 +108,11 @@ impl Changes {
     /// Whether the next commit does not hold the file.
     pub(crate) fn is_unknown_to_index(&self, identity: &Path) -> bool {
         self.index.get(identity).is_some_and(Option::is_none)
+    }
+
+    /// Returns what the index holds of files whose content on disk is another one.
+    pub(crate) fn index(&self) -> &BTreeMap<PathBuf, Option<Vec<u8>>> {
+        &self.index
     }
 
     /// Returns the texts of the index that differ from those on disk.
@@ -214,13 +220,14 @@ impl Repository {
     /// The contents in the index of files with SQL that differ from those on disk. Files that it does not hold are not
     /// part of the next commit.
     fn unstaged(&self, changes: &mut Changes) -> Result<(), Problem> {
-        let is_sql = |name: &OsString| skipped::is_sql(&name.to_string_lossy());
+        let is_list = |name: &OsString| Path::new(name).file_name() == Some(OsStr::new(sums::LIST));
+        let is_compared = |name: &OsString| skipped::is_sql(&name.to_string_lossy()) || is_list(name);
         let differing = ["diff", "--raw", "-z", "--no-ext-diff", "--no-textconv", "--no-renames", "--no-abbrev"];
         let differing = self.fields(&[&differing[..], &["--ignore-submodules"]].concat())?;
         // A file that is only intended to be added has no content in the index.
         let (intended, held): (Vec<Named>, Vec<Named>) = changed_names(&differing)
             .into_iter()
-            .filter(|named| is_sql(&named.name))
+            .filter(|named| is_compared(&named.name))
             .partition(|named| named.change == Some(Change::Added));
         let ids: Vec<&str> = held.iter().filter_map(|named| named.before.as_deref()).collect();
         let texts = self.git.blobs(&ids);
@@ -238,7 +245,7 @@ impl Repository {
             changes.index.insert(identity(&path), Some(text));
         }
         let others = ["ls-files", "-z", "--others", "--exclude-standard", "--full-name"];
-        let others = self.fields(&others)?.into_iter().filter(is_sql);
+        let others = self.fields(&others)?.into_iter().filter(is_compared);
         for name in intended.into_iter().map(|named| named.name).chain(others) {
             changes.index.insert(identity(&self.git.top.join(name)), None);
         }

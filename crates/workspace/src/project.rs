@@ -206,6 +206,7 @@ impl Project {
         known_order::compare_tools(&mut files, &databases);
         known_order::mark_production(&mut files, &databases);
         history::compare_versions(&mut files);
+        history::compare_sums(&mut files, texts);
         evidence::gather(&mut files, &request.paths, folders);
         // Of a hook's files each is reported by itself.
         let copies = match named {

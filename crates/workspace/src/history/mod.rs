@@ -7,6 +7,7 @@ pub(crate) mod gone;
 mod journal;
 mod late;
 mod removed;
+pub(crate) mod sums;
 mod versions;
 
 use crate::config::Config;
@@ -22,6 +23,7 @@ use pgvet_model::migration::Direction;
 use removed::Removed;
 use std::path::Path;
 use std::sync::Arc;
+pub(crate) use sums::compare_sums;
 pub(crate) use versions::compare_versions;
 
 /// What git says about one file.
@@ -85,11 +87,12 @@ pub(crate) fn incidents(
     let reactions = tool.reactions_to(path);
     let incident = |kind, consequence| Incident { kind, consequence, tool: tool.title(), applied };
     if let Some(removed) = &past.removed {
-        return vec![incident(removed.kind.clone(), removed.consequence(&reactions))];
+        let listed = layout.lists_gone(path, folders);
+        return vec![incident(removed.kind.clone(), listed.unwrap_or_else(|| removed.consequence(&reactions)))];
     }
     let is_run = layout.sections.iter().any(|section| section.direction == Direction::Up) && !layout.unlisted;
     let mut incidents = Vec::new();
-    if let Some((list, consequence)) = layout.missing_from(path, folders).filter(|_| past.is_new) {
+    if let Some((list, consequence)) = layout.missing_from(path, text, folders).filter(|_| past.is_new) {
         incidents.push(incident(IncidentKind::NotListed { list }, consequence));
     }
     if !is_run || tool == Tool::Liquibase {
