@@ -122,6 +122,13 @@ impl fmt::Display for Assumption {
             Self::HiddenCodeIsHarmless => {
                 f.write_str("assumes that earlier code that was not analyzed changes nothing that this statement uses")
             }
+            Self::ConstraintKept { constraint } => {
+                write!(
+                    f,
+                    "assumes that the constraint `{constraint}` still exists, although code may have dropped it that \
+                     names constraints only at run time"
+                )
+            }
             Self::NeededThoughCopied { table } => {
                 write!(
                     f,
