@@ -5,6 +5,7 @@ use crate::incident::Incident;
 use crate::runner::{AfterCommit, Refusal, Runner};
 use pgvet_syntax::source::{SourceFile, TextRange};
 use pgvet_syntax::statement::{Doubt, DoubtKind, ParsedFile, Statement};
+use smol_str::SmolStr;
 use std::borrow::Borrow;
 use std::ops::Range;
 
@@ -45,6 +46,8 @@ pub struct Migration<'a> {
     pub strings: &'a [TextRange],
     /// How the program continues after a COMMIT, and with the next migration.
     pub runner: Runner,
+    /// The schemas that the program puts first in `search_path` before it runs the migration.
+    pub first_schemas: &'a [SmolStr],
     /// The parts of the file that the program refuses: all of them belong to the first migration of the file that is
     /// run.
     pub refusals: &'a [Refusal],
@@ -80,6 +83,7 @@ impl<'a> Migration<'a> {
             transaction: TransactionMode::Autocommit,
             strings: &[],
             runner: Runner::default(),
+            first_schemas: &[],
             refusals: &[],
             incidents: &[],
             report: true,

@@ -3,6 +3,7 @@
 use crate::Error;
 use pgvet_model::migration::{Migration, TransactionMode};
 use pgvet_syntax::ast::{Ast, Setting, Transaction};
+use pgvet_syntax::lexer::quote_identifier;
 use pgvet_syntax::source::{SourceFile, TextRange};
 use pgvet_syntax::statement::{self, Doubt, DoubtKind, PieceKind, PlaceholderKind, Statement};
 use std::collections::BTreeMap;
@@ -66,6 +67,7 @@ impl<'a> Script<'a> {
             skipped: skipped.map(|command| text[command.as_usize()].trim_end().to_owned()).collect(),
             ..Script::default()
         };
+        script.steps.extend(first_schemas(migration));
         let mut block = false;
         // Not by a BEGIN of the file.
         let mut implicit = false;
@@ -115,6 +117,14 @@ impl Step<'_> {
     pub(crate) fn ast(&self) -> Option<&Ast> {
         self.statement.and_then(Statement::ast)
     }
+}
+
+/// What Flyway sends before a migration if its configuration names a default schema.
+fn first_schemas<'a>(migration: &Migration<'_>) -> impl Iterator<Item = Step<'a>> {
+    let names: Vec<String> = migration.first_schemas.iter().map(|name| quote_identifier(name)).collect();
+    let path = (!names.is_empty()).then(|| format!("SET search_path = {}, \"$user\", public", names.join(", ")));
+    let schemas = names.into_iter().map(|name| format!("CREATE SCHEMA IF NOT EXISTS {name}"));
+    schemas.chain(path).map(|sql| Step::of_tool(StepKind::Control, &sql))
 }
 
 fn kind(statement: &Statement, block: bool) -> StepKind {

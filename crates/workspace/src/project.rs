@@ -449,6 +449,7 @@ impl ProjectFile {
             strings: &self.layout.strings,
             // psql runs a dump.
             runner: if is_script { Runner::default() } else { self.runner() },
+            first_schemas: if is_script { &[] } else { &self.layout.first_schemas },
             refusals: if Some(at) == first_up { &self.layout.refusals } else { &[] },
             incidents: if at == first { &self.incidents } else { &[] },
             report: self.role == Role::Reported,
