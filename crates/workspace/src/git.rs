@@ -2,6 +2,7 @@
 
 mod bounded;
 mod command;
+mod committed;
 pub(crate) mod index;
 mod owner;
 mod regular;
@@ -12,6 +13,7 @@ use crate::identity::identity;
 use crate::problem::{Problem, display};
 use crate::skipped;
 use command::Git;
+use committed::Committed;
 use pgvet_model::incident::Applied;
 pub use revision::Revision;
 use std::collections::{BTreeMap, BTreeSet};
@@ -45,6 +47,8 @@ pub(crate) struct Changes {
     only_in_base: BTreeSet<PathBuf>,
     /// Whether the base revision is that of another branch.
     is_other_branch: bool,
+    /// If the base revision is the last commit, what this branch has committed.
+    committed: Committed,
     /// For [`ChangeSelection::Staged`], what the index holds of files with SQL, and of the list of Atlas, whose text on disk
     /// is another one; `None` if it does not hold the file.
     index: BTreeMap<PathBuf, Option<Vec<u8>>>,
@@ -68,9 +72,9 @@ impl Changes {
         self.deleted.iter().map(PathBuf::as_path)
     }
 
-    /// The revision whose migrations are treated as applied.
-    pub(crate) fn applied(&self) -> Applied {
-        if self.is_other_branch { Applied::InBase } else { Applied::Committed }
+    /// Where a file of the base revision is treated as applied.
+    pub(crate) fn applied(&self, identity: &Path) -> Applied {
+        if self.is_other_branch { Applied::InBase } else { self.committed.applied(identity) }
     }
 
     /// The old identity of a file that has another name.
@@ -83,15 +87,17 @@ impl Changes {
         self.renamed.get(identity).map(PathBuf::as_path)
     }
 
-    /// Whether the base revision lacks the file, under whatever name.
+    /// Whether the base revision and the base branch lack the file, under whatever name.
     pub(crate) fn is_new(&self, identity: &Path) -> bool {
-        self.of(identity) == Some(Change::Added) && self.renamed_from(identity).is_none()
+        let is_restored = self.committed.before(identity).is_some();
+        self.of(identity) == Some(Change::Added) && self.renamed_from(identity).is_none() && !is_restored
     }
 
-    /// The text that a file had in the base revision, if that was another one.
+    /// The text that a file had in the base revision, if that was another one. What the base branch has goes before the
+    /// last commit.
     pub(crate) fn before(&self, identity: &Path) -> Option<&[u8]> {
-        let before = self.before.get(identity);
-        before.or_else(|| self.before.get(self.renamed_from(identity)?)).map(Vec::as_slice)
+        let of = |identity: &Path| self.committed.before(identity).or_else(|| self.before.get(identity));
+        of(identity).or_else(|| of(self.renamed_from(identity)?)).map(Vec::as_slice)
     }
 
     /// Returns the files with SQL that the base revision has, and that have another name or are gone.
@@ -186,17 +192,27 @@ impl Repository {
             ChangeSelection::Staged => {
                 self.changed(&["--cached"], changes)?;
                 self.unstaged(changes)?;
+                if !self.has_no_commit() {
+                    self.committed(changes)?;
+                }
             }
             // Before the first commit there is no HEAD, and everything is new.
-            ChangeSelection::Uncommitted if self.git.run(&["rev-parse", "--verify", "--quiet", "HEAD"]).is_err() => {
+            ChangeSelection::Uncommitted if self.has_no_commit() => {
                 self.added(&["ls-files", "-z", "--full-name"], changes)?;
             }
-            ChangeSelection::Uncommitted => self.changed(&["HEAD"], changes)?,
+            ChangeSelection::Uncommitted => {
+                self.changed(&["HEAD"], changes)?;
+                self.committed(changes)?;
+            }
         }
         if *selection != ChangeSelection::Staged {
             self.added(&["ls-files", "-z", "--others", "--exclude-standard", "--full-name"], changes)?;
         }
         Ok(())
+    }
+
+    fn has_no_commit(&self) -> bool {
+        self.git.run(&["rev-parse", "--verify", "--quiet", "HEAD"]).is_err()
     }
 
     fn problem(&self, message: impl Into<String>, help: Option<&str>) -> Problem {
@@ -212,7 +228,11 @@ impl Repository {
 
     fn added(&self, arguments: &[&str], changes: &mut Changes) -> Result<(), Problem> {
         for name in self.fields(arguments)? {
-            changes.files.insert(identity(&self.git.top.join(name)), Change::Added);
+            let path = identity(&self.git.top.join(name));
+            // The index alone lacks it.
+            if !changes.deleted.contains(&path) {
+                changes.files.insert(path, Change::Added);
+            }
         }
         Ok(())
     }
@@ -310,13 +330,17 @@ impl Repository {
 
     /// The texts of objects, for files by their names.
     fn keep_before(&self, objects: Vec<(OsString, String)>, changes: &mut Changes) -> Result<(), Problem> {
+        changes.before.extend(self.texts_of(objects)?);
+        Ok(())
+    }
+
+    /// The texts of objects, by the identities of files with these names.
+    fn texts_of(&self, objects: Vec<(OsString, String)>) -> Result<Vec<(PathBuf, Vec<u8>)>, Problem> {
         let ids: Vec<&str> = objects.iter().map(|(_, id)| id.as_str()).collect();
         let texts = self.git.blobs(&ids);
         let texts = texts.map_err(|message| self.problem(format!("git refused: {message}"), None))?;
         let files = objects.iter().zip(texts);
-        let files = files.map(|((name, _), text)| (identity(&self.git.top.join(name)), text.unwrap_or_default()));
-        changes.before.extend(files);
-        Ok(())
+        Ok(files.map(|((name, _), text)| (identity(&self.git.top.join(name)), text.unwrap_or_default())).collect())
     }
 
     /// The revision, and the commit where HEAD left it.

@@ -128,18 +128,82 @@ fn an_edit_of_an_applied_migration_is_judged_as_the_tool_judges_it() {
 #[test]
 fn what_is_committed_on_a_branch_alone_may_not_be_applied() {
     let folder = project("flyway");
-    write(&folder, "m/V1__a.sql", "CREATE TABLE a (id int);\n");
+    write(&folder, "m/V4__d.sql", migration("flyway", "d"));
+    commit(&folder);
+    write(&folder, "m/V4__d.sql", "CREATE TABLE d (id int);\n");
+    write(&folder, "m/V3.5__late.sql", migration("flyway", "late"));
     for selection in ["--changed", "--staged"] {
         git(&folder, &["add", "-A"]);
         assert!(found(&folder, &[selection, "."]).is_empty());
-        expect(
-            &found(&folder, &[selection, "--confidence", "possible", "."]),
-            "m/V1__a.sql",
-            "Flyway refuses",
-            selection,
-        );
+        let possible = found(&folder, &[selection, "--confidence", "possible", "."]);
+        assert!(possible.len() == 2 && possible[1].contains("this edits an applied migration"), "{possible:?}");
     }
     assert!(found(&folder, &["."]).is_empty(), "nothing is applied without a base revision");
+    // Without a base branch, any migration may be on this branch alone.
+    write(&folder, "m/V1__a.sql", "CREATE TABLE a (id int);\n");
+    let edited = || found(&folder, &["--changed", "."]);
+    expect(&edited(), "m/V1__a.sql", "Flyway refuses", "main");
+    git(&folder, &["branch", "-q", "-m", "main", "other"]);
+    assert!(edited().is_empty());
+    git(&folder, &["update-ref", "refs/remotes/origin/trunk", "other"]);
+    git(&folder, &["symbolic-ref", "refs/remotes/origin/HEAD", "refs/remotes/origin/trunk"]);
+    expect(&edited(), "m/V1__a.sql", "Flyway refuses", "remote");
+}
+
+/// A change of a file, and what is said about it with `--staged`, `--changed` and `--since main`.
+type Case = (&'static str, &'static [&'static [&'static str]], [&'static str; 3]);
+
+#[test]
+fn changes_of_committed_migrations_are_reported_with_every_selection() {
+    const EDITED: &str = "this edits an applied migration";
+    const REMOVED: &str = "this applied migration was deleted";
+    const RENAMED: &str = "this applied migration was renamed";
+    let cases: [Case; 11] = [
+        ("edit", &[], ["", EDITED, EDITED]),
+        ("edit", &[&["add", "-A"]], [EDITED; 3]),
+        ("edit", &[&["commit", "-qam", "x"]], ["", "", EDITED]),
+        ("edit again", &[&["commit", "-qam", "x"], &["add", "-A"]], [EDITED; 3]),
+        // What the base branch has is no edit.
+        ("restore", &[&["commit", "-qam", "x"], &["add", "-A"]], [""; 3]),
+        ("restore", &[&["rm", "-qf", "m/V1__a.sql"], &["commit", "-qm", "x"], &["add", "-A"]], [""; 3]),
+        ("delete", &[], ["", REMOVED, REMOVED]),
+        ("delete", &[&["add", "-A"]], [REMOVED; 3]),
+        ("nothing", &[&["rm", "-q", "--cached", "m/V1__a.sql"]], [REMOVED; 3]),
+        ("nothing", &[&["mv", "m/V1__a.sql", "m/V1__b.sql"]], [RENAMED; 3]),
+        ("replace", &[&["add", "-A"]], [EDITED; 3]),
+    ];
+    // On a branch, and on the base branch itself, where `--since` compares with the last commit.
+    for branch in ["work", "main"] {
+        for (change, commands, said) in cases {
+            let folder = project("flyway");
+            git(&folder, &["checkout", "-q", branch]);
+            let first = "m/V1__a.sql";
+            let write = |text: &str| write(&folder, first, text);
+            if !matches!(change, "nothing" | "delete") {
+                write("CREATE TABLE a (id int);\n");
+            }
+            if change == "replace" {
+                write("CREATE VIEW v AS SELECT 1;\n");
+            }
+            let (last, before) = commands.split_last().map_or((None, commands), |(last, before)| (Some(last), before));
+            before.iter().for_each(|command| git(&folder, command));
+            match change {
+                "edit again" => write("CREATE TABLE a (id bigint);\n"),
+                "restore" => write(&migration("flyway", "a")),
+                "delete" => std::fs::remove_file(folder.path().join(first)).unwrap(),
+                _ => {}
+            }
+            last.iter().for_each(|command| git(&folder, command));
+            for (selection, said) in [&["--staged"][..], &["--changed"], &["--since", "main"]].into_iter().zip(said) {
+                let is_committed = commands.iter().any(|command| command[0] == "commit");
+                if branch == "main" && is_committed {
+                    continue;
+                }
+                let case = format!("{branch}: {change} {commands:?} {selection:?}");
+                expect(&found(&folder, &[selection, &["."]].concat()), first, said, &case);
+            }
+        }
+    }
 }
 
 #[test]

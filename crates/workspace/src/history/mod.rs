@@ -34,11 +34,11 @@ pub(crate) struct Past {
     /// Whether the base revision had it under another name.
     pub(crate) is_renamed: bool,
     /// The newest applied migration that sorts after it, although it is new.
-    pub(crate) newest: Option<String>,
+    pub(crate) newest: Option<Other>,
     /// The newest applied migration of the journal of Drizzle, if its time is not earlier, although the file is new.
-    pub(crate) outdated_by: Option<String>,
+    pub(crate) outdated_by: Option<Other>,
     /// An applied migration that has the same version, although it is new.
-    pub(crate) twin: Option<String>,
+    pub(crate) twin: Option<Other>,
     /// What has become of an applied migration for which the file only stands.
     pub(crate) removed: Option<Removed>,
     /// The migrations that are treated as applied; `None` without a base revision.
@@ -47,11 +47,14 @@ pub(crate) struct Past {
     pub(crate) is_new: bool,
 }
 
+/// The name of an applied migration, and where it is applied.
+pub(crate) type Other = (String, Applied);
+
 /// Notes of each file of a database what git says about it.
 pub(crate) fn mark(sources: &mut [Source], changes: &Changes, identities: &Identities) {
     for source in sources.iter_mut() {
         let identity = identities.of(&source.path);
-        source.past.applied = Some(changes.applied());
+        source.past.applied = Some(changes.applied(changes.renamed_from(&identity).unwrap_or(&identity)));
         source.past.is_new = changes.is_new(&identity);
         source.past.before = changes.before(&identity).map(|text| Arc::from(String::from_utf8_lossy(text)));
         source.past.is_renamed = changes.renamed_from(&identity).is_some();
@@ -107,11 +110,12 @@ pub(crate) fn incidents(
     {
         incidents.push(incident(IncidentKind::Edited { changes_sql }, reactions.edited));
     }
-    if let Some(newest) = past.newest.clone().filter(|_| tool.runs_by_order(path)) {
-        incidents.push(incident(IncidentKind::OutOfOrder { newest, by: OrderedBy::Name }, reactions.late));
-    }
-    if let Some(newest) = past.outdated_by.clone().filter(|_| tool == Tool::Drizzle) {
-        incidents.push(incident(IncidentKind::OutOfOrder { newest, by: OrderedBy::Journal }, reactions.late));
-    }
+    let by_name = past.newest.clone().filter(|_| tool.runs_by_order(path)).map(|newest| (newest, OrderedBy::Name));
+    let by_journal = past.outdated_by.clone().filter(|_| tool == Tool::Drizzle);
+    let by_journal = by_journal.map(|newest| (newest, OrderedBy::Journal));
+    incidents.extend(by_name.into_iter().chain(by_journal).map(|((newest, applied), by)| {
+        let kind = IncidentKind::OutOfOrder { newest, by };
+        Incident { applied, ..incident(kind, reactions.late) }
+    }));
     incidents
 }
