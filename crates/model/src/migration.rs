@@ -3,6 +3,7 @@
 use crate::deployment::Deployment;
 use crate::incident::Incident;
 use crate::runner::{AfterCommit, Refusal, Runner};
+use pgvet_syntax::ast::{Ast, CreateSchema};
 use pgvet_syntax::source::{SourceFile, TextRange};
 use pgvet_syntax::statement::{Doubt, DoubtKind, ParsedFile, Statement};
 use smol_str::SmolStr;
@@ -106,6 +107,17 @@ impl<'a> Migration<'a> {
     /// The deployment of the migration, if it is the one at this index; `None` for what existed before.
     pub fn deployment(&self, index: u32) -> Option<Deployment> {
         (!self.baseline).then(|| self.release.map_or(Deployment::Alone(index), Deployment::Release))
+    }
+
+    /// The first schemas that the program creates before the migration if they are missing: those that the migration
+    /// does not create itself.
+    pub fn schemas_of_program(&self) -> impl Iterator<Item = &'a SmolStr> {
+        let creates = |name: &SmolStr| {
+            let is_of = |create: &CreateSchema| create.name.as_ref().is_some_and(|own| own.text == *name);
+            self.statements()
+                .any(|statement| matches!(statement.ast(), Some(Ast::CreateSchema(create)) if is_of(create)))
+        };
+        self.first_schemas.iter().filter(move |name| !creates(name))
     }
 
     /// Another file in its place.

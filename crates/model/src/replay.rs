@@ -216,6 +216,7 @@ impl Replay {
             self.state.database.catalog.remove_temporary_objects();
         }
         self.doubt_others(migration);
+        self.create_first_schemas(migration);
         let statements: Vec<&Statement> = migration.statements().collect();
         let before = self.state.database.catalog.clone();
         let mut lacking = Vec::new();
@@ -278,6 +279,15 @@ impl Replay {
             self.session.prepared = prepared;
         }
         certain
+    }
+
+    /// Creates the schemas that a new database lacks, and that the program creates. Others may have them already.
+    fn create_first_schemas(&mut self, migration: &Migration<'_>) {
+        let database = &mut self.state.database;
+        if database.knowledge == Knowledge::Everything {
+            let missing = migration.schemas_of_program().filter(|name| !database.catalog.has_schema(name));
+            missing.cloned().collect::<Vec<_>>().into_iter().for_each(|name| database.catalog.add_schema(name));
+        }
     }
 
     /// A session in which nothing has run yet.

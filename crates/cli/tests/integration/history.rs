@@ -139,7 +139,7 @@ fn what_is_committed_on_a_branch_alone_may_not_be_applied() {
         assert!(possible.len() == 2 && possible[1].contains("this edits an applied migration"), "{possible:?}");
     }
     assert!(found(&folder, &["."]).is_empty(), "nothing is applied without a base revision");
-    // Without a base branch, any migration may be on this branch alone.
+    // Without a base branch, any migration may be only on this branch.
     write(&folder, "m/V1__a.sql", "CREATE TABLE a (id int);\n");
     let edited = || found(&folder, &["--changed", "."]);
     expect(&edited(), "m/V1__a.sql", "Flyway refuses", "main");

@@ -115,9 +115,9 @@ fn refused<'r>(
         return None;
     }
     for at in (0..defaults.len()).rev() {
-        let left_out = defaults.remove(at);
+        let omitted = defaults.remove(at);
         if !is_false(expression, &defaults) {
-            defaults.insert(at, left_out);
+            defaults.insert(at, omitted);
         }
     }
     let columns: Vec<&Column> = defaults.into_iter().map(|(column, _)| column).collect();
