@@ -552,7 +552,7 @@ fn what_configuration_hides_is_said() {
     assert!(!said.contains("pgvet.toml affects"), "{said}");
 }
 
-/// Flyway puts its default schema first in `search_path`, as `fixtures/tools/flyway/observed.txt` shows.
+/// Flyway puts its default schema first in `search_path`.
 #[test]
 fn unqualified_names_are_in_the_default_schema_of_flyway() {
     let folder = Folder::new(&[
