@@ -63,6 +63,8 @@ pub enum Assumption {
     UsedOutside { object: SmolStr },
     /// Code that ran before the statement, and was not analyzed, changed nothing that it uses.
     HiddenCodeIsHarmless,
+    /// Code that names constraints only at run time has not dropped this one.
+    ConstraintKept { constraint: SmolStr },
     /// The table already has a row with the key that an INSERT gives.
     KeyTaken { table: SmolStr },
     /// It does, although there is evidence against it.
@@ -443,6 +445,7 @@ impl Assumption {
             | Self::WiderTypeMatters { .. }
             | Self::UsedOutside { .. }
             | Self::KeyTakenThough { .. }
+            | Self::ConstraintKept { .. }
             | Self::LongTransaction
             | Self::DeadlockBeforeTimeout { .. }
             | Self::ManyObjects

@@ -20,6 +20,8 @@ pub enum Cause {
     Object(Oid),
     /// Deadlocks on the same two tables, in any migration of a database.
     LockOrder { tables: [Oid; 2], database: u32 },
+    /// Policies that read each other in a circle, in any migration of a database. `circle` is a digest of its tables.
+    Policies { circle: u64, database: u32 },
     /// What one setting of the role, the database or the connection would mend, in any migration of the database with
     /// this number.
     Database(u32),
@@ -39,7 +41,7 @@ pub enum TransactionId {
 impl Cause {
     /// Returns whether findings in different files are one, too.
     pub fn spans_files(&self) -> bool {
-        matches!(self, Self::LockOrder { .. } | Self::Database(_))
+        matches!(self, Self::LockOrder { .. } | Self::Policies { .. } | Self::Database(_))
     }
 }
 

@@ -38,6 +38,12 @@ pub enum IncidentKind {
     OutOfOrder { newest: String, by: OrderedBy },
     /// The list of the tool, which has this name, does not name the new migration.
     NotListed { list: &'static str },
+    /// The hash in the list of Atlas is that of another text.
+    HashDiffers {
+        of: HashOf,
+        /// Whether the hashes match with other line endings.
+        only_line_endings: bool,
+    },
     /// Another migration has the same version.
     SameVersion {
         version: String,
@@ -45,6 +51,17 @@ pub enum IncidentKind {
         /// Whether one of the two has the name of a script that takes the other back.
         is_rollback: bool,
     },
+}
+
+/// The hash in the list of Atlas that does not match.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub enum HashOf {
+    /// That of this migration.
+    This,
+    /// That of the migration with this name.
+    Other(String),
+    /// That of all entries together.
+    All,
 }
 
 /// What decides about the order of migrations.

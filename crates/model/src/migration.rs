@@ -3,8 +3,10 @@
 use crate::deployment::Deployment;
 use crate::incident::Incident;
 use crate::runner::{AfterCommit, Refusal, Runner};
+use pgvet_syntax::ast::{Ast, CreateSchema};
 use pgvet_syntax::source::{SourceFile, TextRange};
 use pgvet_syntax::statement::{Doubt, DoubtKind, ParsedFile, Statement};
+use smol_str::SmolStr;
 use std::borrow::Borrow;
 use std::ops::Range;
 
@@ -45,6 +47,8 @@ pub struct Migration<'a> {
     pub strings: &'a [TextRange],
     /// How the program continues after a COMMIT, and with the next migration.
     pub runner: Runner,
+    /// The schemas that the program puts first in `search_path` before it runs the migration.
+    pub first_schemas: &'a [SmolStr],
     /// The parts of the file that the program refuses: all of them belong to the first migration of the file that is
     /// run.
     pub refusals: &'a [Refusal],
@@ -80,6 +84,7 @@ impl<'a> Migration<'a> {
             transaction: TransactionMode::Autocommit,
             strings: &[],
             runner: Runner::default(),
+            first_schemas: &[],
             refusals: &[],
             incidents: &[],
             report: true,
@@ -102,6 +107,17 @@ impl<'a> Migration<'a> {
     /// The deployment of the migration, if it is the one at this index; `None` for what existed before.
     pub fn deployment(&self, index: u32) -> Option<Deployment> {
         (!self.baseline).then(|| self.release.map_or(Deployment::Alone(index), Deployment::Release))
+    }
+
+    /// The first schemas that the program creates before the migration if they are missing: those that the migration
+    /// does not create itself.
+    pub fn schemas_of_program(&self) -> impl Iterator<Item = &'a SmolStr> {
+        let creates = |name: &SmolStr| {
+            let is_of = |create: &CreateSchema| create.name.as_ref().is_some_and(|own| own.text == *name);
+            self.statements()
+                .any(|statement| matches!(statement.ast(), Some(Ast::CreateSchema(create)) if is_of(create)))
+        };
+        self.first_schemas.iter().filter(move |name| !creates(name))
     }
 
     /// Another file in its place.

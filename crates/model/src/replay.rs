@@ -216,12 +216,13 @@ impl Replay {
             self.state.database.catalog.remove_temporary_objects();
         }
         self.doubt_others(migration);
+        self.create_first_schemas(migration);
         let statements: Vec<&Statement> = migration.statements().collect();
         let before = self.state.database.catalog.clone();
         let mut lacking = Vec::new();
         for (at, statement) in statements.iter().enumerate() {
             if migration.begins_session(&statements, at) && !self.session.in_transaction() {
-                self.session = Session { settings: self.settings.clone(), ..Session::default() };
+                self.session = self.new_session(migration);
             }
             let sent = migration.sent(&statements, at);
             if sent.opens && !self.session.in_transaction() {
@@ -260,7 +261,7 @@ impl Replay {
         let left = left.filter(shares).and_then(|left| if is_of_run { Some(left) } else { left.in_every_run() });
         self.steady = left.as_ref().map(Left::steady_settings).unwrap_or_default();
         let Some(left) = left else {
-            self.session = Session { settings: self.settings.clone(), ..Session::default() };
+            self.session = self.new_session(migration);
             return false;
         };
         let is_same_file = left.path == migration.file.path;
@@ -273,11 +274,26 @@ impl Replay {
             self.since = left.since;
         }
         let prepared = std::mem::take(&mut self.session.prepared);
-        self.session = Session::after(&self.settings, &left, certain);
+        self.session = Session::after(&self.settings.with_first_schemas(migration.first_schemas), &left, certain);
         if certain {
             self.session.prepared = prepared;
         }
         certain
+    }
+
+    /// Creates the schemas that a new database lacks, and that the program creates. Others may have them already.
+    fn create_first_schemas(&mut self, migration: &Migration<'_>) {
+        let database = &mut self.state.database;
+        if database.knowledge == Knowledge::Everything {
+            let missing = migration.schemas_of_program().filter(|name| !database.catalog.has_schema(name));
+            missing.cloned().collect::<Vec<_>>().into_iter().for_each(|name| database.catalog.add_schema(name));
+        }
+    }
+
+    /// A session in which nothing has run yet.
+    fn new_session(&self, migration: &Migration<'_>) -> Session {
+        let settings = self.settings.with_first_schemas(migration.first_schemas);
+        Session { settings, ..Session::default() }
     }
 
     /// Remembers the session for the next migration.

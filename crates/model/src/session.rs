@@ -45,8 +45,10 @@ pub struct SettingsInEffect {
     local: OrdMap<SmolStr, SettingValue>,
     /// The value of `search_path`; names are looked up more often than it changes.
     search_path: SearchPath,
-    /// `search_path` before the first statement, and after RESET.
+    /// `search_path` while no statement sets it.
     initial_path: SearchPath,
+    /// `search_path` after RESET, which also undoes what the migration tool has set.
+    default_path: SearchPath,
     /// Set by an earlier migration, which may have run in another session.
     doubtful: OrdSet<SmolStr>,
 }
@@ -71,6 +73,7 @@ impl SettingsInEffect {
             session: OrdMap::new(),
             local: OrdMap::new(),
             search_path: initial_path.clone(),
+            default_path: initial_path.clone(),
             initial_path,
             doubtful: OrdSet::new(),
         }
@@ -84,6 +87,18 @@ impl SettingsInEffect {
     /// The defaults of a server, which nothing has changed.
     pub fn of_new_server() -> Self {
         Self::new(SearchPath::of_server())
+    }
+
+    /// The same before any statement, if the program that runs migrations puts these schemas first in `search_path`.
+    #[must_use]
+    pub(crate) fn with_first_schemas(&self, first: &[SmolStr]) -> Self {
+        let mut settings = self.clone();
+        if !first.is_empty() {
+            let others = self.default_path.iter().filter(|schema| !first.contains(schema));
+            settings.initial_path = first.iter().chain(others).cloned().collect::<Vec<_>>().into();
+            settings.search_path = settings.initial_path.clone();
+        }
+        settings
     }
 
     pub fn get(&self, name: &str) -> Option<&SettingValue> {
@@ -107,6 +122,9 @@ impl SettingsInEffect {
     /// RESET.
     pub fn reset(&mut self, name: &str) {
         self.change(name, |settings| {
+            if name == SEARCH_PATH {
+                settings.initial_path = settings.default_path.clone();
+            }
             settings.local.remove(name);
             settings.doubtful.remove(name);
             settings.session.remove(name);
@@ -165,7 +183,7 @@ impl SettingsInEffect {
 
     /// RESET ALL, DISCARD ALL.
     pub fn reset_all(&mut self) {
-        *self = Self::new(self.initial_path.clone());
+        *self = Self::new(self.default_path.clone());
     }
 
     fn end_transaction(&mut self) {
@@ -502,6 +520,23 @@ mod tests {
             settings.set("lock_timeout".into(), value(text));
             assert_eq!(settings.timeout("lock_timeout"), expected, "{text}");
         }
+    }
+
+    #[test]
+    fn a_reset_undoes_what_the_program_has_set() {
+        let first = [SmolStr::new("app")];
+        let mut settings = SettingsInEffect::default().with_first_schemas(&first);
+        let path = |settings: &SettingsInEffect| (settings.search_path().to_vec(), settings.search_path().is_assumed());
+        let of_program = (vec!["app".into(), "public".into()], false);
+        assert_eq!(path(&settings), of_program);
+        settings.set_local("search_path".into(), value("other"));
+        settings.end_transaction();
+        assert_eq!(path(&settings), of_program);
+        let mut all = settings.clone();
+        settings.reset("search_path");
+        all.reset_all();
+        let of_server = (vec!["public".into()], true);
+        assert_eq!((path(&settings), path(&all)), (of_server.clone(), of_server));
     }
 
     #[test]

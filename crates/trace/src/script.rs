@@ -3,6 +3,7 @@
 use crate::Error;
 use pgvet_model::migration::{Migration, TransactionMode};
 use pgvet_syntax::ast::{Ast, Setting, Transaction};
+use pgvet_syntax::lexer::quote_identifier;
 use pgvet_syntax::source::{SourceFile, TextRange};
 use pgvet_syntax::statement::{self, Doubt, DoubtKind, PieceKind, PlaceholderKind, Statement};
 use std::collections::BTreeMap;
@@ -66,6 +67,7 @@ impl<'a> Script<'a> {
             skipped: skipped.map(|command| text[command.as_usize()].trim_end().to_owned()).collect(),
             ..Script::default()
         };
+        script.steps.extend(first_schemas(migration));
         let mut block = false;
         // Not by a BEGIN of the file.
         let mut implicit = false;
@@ -115,6 +117,16 @@ impl Step<'_> {
     pub(crate) fn ast(&self) -> Option<&Ast> {
         self.statement.and_then(Statement::ast)
     }
+}
+
+/// What Flyway sends before a migration if its configuration names a default schema.
+fn first_schemas<'a>(migration: &Migration<'_>) -> impl Iterator<Item = Step<'a>> {
+    let names: Vec<String> = migration.first_schemas.iter().map(|name| quote_identifier(name)).collect();
+    let path = (!names.is_empty()).then(|| format!("SET search_path = {}, \"$user\", public", names.join(", ")));
+    let missing = migration.schemas_of_program();
+    let schemas = missing.map(|name| format!("CREATE SCHEMA IF NOT EXISTS {}", quote_identifier(name)));
+    let steps: Vec<String> = schemas.chain(path).collect();
+    steps.into_iter().map(|sql| Step::of_tool(StepKind::Control, &sql))
 }
 
 fn kind(statement: &Statement, block: bool) -> StepKind {
@@ -252,6 +264,21 @@ mod tests {
             steps("BEGIN; SELECT 1; COMMIT; SELECT 2;", TransactionMode::Autocommit),
             [step(Begin, "BEGIN"), step(Inside, "SELECT 1"), step(end, "COMMIT"), step(Alone, "SELECT 2")]
         );
+    }
+
+    #[test]
+    fn the_default_schema_of_flyway_is_created_and_first() {
+        let first = ["App".into()];
+        let sent = |text: &str| {
+            let file = file(text);
+            let migration = Migration { first_schemas: &first, ..migration(&file, TransactionMode::Autocommit) };
+            let script = Script::new(&migration, &Variables::new()).unwrap();
+            script.steps.into_iter().map(|step| step.sql).collect::<Vec<_>>()
+        };
+        let path = "SET search_path = \"App\", \"$user\", public";
+        assert_eq!(sent("SELECT 1"), ["CREATE SCHEMA IF NOT EXISTS \"App\"", path, "SELECT 1"]);
+        let create = "CREATE SCHEMA \"App\"";
+        assert_eq!(sent(create), [path, create]);
     }
 
     #[test]

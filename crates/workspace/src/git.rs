@@ -2,15 +2,18 @@
 
 mod bounded;
 mod command;
+mod committed;
 pub(crate) mod index;
 mod owner;
 mod regular;
 mod revision;
 
+use crate::history::sums;
 use crate::identity::identity;
 use crate::problem::{Problem, display};
 use crate::skipped;
 use command::Git;
+use committed::Committed;
 use pgvet_model::incident::Applied;
 pub use revision::Revision;
 use std::collections::{BTreeMap, BTreeSet};
@@ -44,8 +47,10 @@ pub(crate) struct Changes {
     only_in_base: BTreeSet<PathBuf>,
     /// Whether the base revision is that of another branch.
     is_other_branch: bool,
-    /// For [`ChangeSelection::Staged`], what the index holds of files with SQL whose text on disk is another one; `None`
-    /// if it does not hold the file.
+    /// If the base revision is the last commit, what this branch has committed.
+    committed: Committed,
+    /// For [`ChangeSelection::Staged`], what the index holds of files with SQL, and of the list of Atlas, whose text on disk
+    /// is another one; `None` if it does not hold the file.
     index: BTreeMap<PathBuf, Option<Vec<u8>>>,
 }
 
@@ -67,9 +72,9 @@ impl Changes {
         self.deleted.iter().map(PathBuf::as_path)
     }
 
-    /// The revision whose migrations are treated as applied.
-    pub(crate) fn applied(&self) -> Applied {
-        if self.is_other_branch { Applied::InBase } else { Applied::Committed }
+    /// Where a file of the base revision is treated as applied.
+    pub(crate) fn applied(&self, identity: &Path) -> Applied {
+        if self.is_other_branch { Applied::InBase } else { self.committed.applied(identity) }
     }
 
     /// The old identity of a file that has another name.
@@ -82,15 +87,17 @@ impl Changes {
         self.renamed.get(identity).map(PathBuf::as_path)
     }
 
-    /// Whether the base revision lacks the file, under whatever name.
+    /// Whether the base revision and the base branch lack the file, under whatever name.
     pub(crate) fn is_new(&self, identity: &Path) -> bool {
-        self.of(identity) == Some(Change::Added) && self.renamed_from(identity).is_none()
+        let is_restored = self.committed.before(identity).is_some();
+        self.of(identity) == Some(Change::Added) && self.renamed_from(identity).is_none() && !is_restored
     }
 
-    /// The text that a file had in the base revision, if that was another one.
+    /// The text that a file had in the base revision, if that was another one. What the base branch has goes before the
+    /// last commit.
     pub(crate) fn before(&self, identity: &Path) -> Option<&[u8]> {
-        let before = self.before.get(identity);
-        before.or_else(|| self.before.get(self.renamed_from(identity)?)).map(Vec::as_slice)
+        let of = |identity: &Path| self.committed.before(identity).or_else(|| self.before.get(identity));
+        of(identity).or_else(|| of(self.renamed_from(identity)?)).map(Vec::as_slice)
     }
 
     /// Returns the files with SQL that the base revision has, and that have another name or are gone.
@@ -107,6 +114,11 @@ impl Changes {
     /// Whether the next commit does not hold the file.
     pub(crate) fn is_unknown_to_index(&self, identity: &Path) -> bool {
         self.index.get(identity).is_some_and(Option::is_none)
+    }
+
+    /// Returns what the index holds of files whose content on disk is another one.
+    pub(crate) fn index(&self) -> &BTreeMap<PathBuf, Option<Vec<u8>>> {
+        &self.index
     }
 
     /// Returns the texts of the index that differ from those on disk.
@@ -180,17 +192,27 @@ impl Repository {
             ChangeSelection::Staged => {
                 self.changed(&["--cached"], changes)?;
                 self.unstaged(changes)?;
+                if !self.has_no_commit() {
+                    self.committed(changes)?;
+                }
             }
             // Before the first commit there is no HEAD, and everything is new.
-            ChangeSelection::Uncommitted if self.git.run(&["rev-parse", "--verify", "--quiet", "HEAD"]).is_err() => {
+            ChangeSelection::Uncommitted if self.has_no_commit() => {
                 self.added(&["ls-files", "-z", "--full-name"], changes)?;
             }
-            ChangeSelection::Uncommitted => self.changed(&["HEAD"], changes)?,
+            ChangeSelection::Uncommitted => {
+                self.changed(&["HEAD"], changes)?;
+                self.committed(changes)?;
+            }
         }
         if *selection != ChangeSelection::Staged {
             self.added(&["ls-files", "-z", "--others", "--exclude-standard", "--full-name"], changes)?;
         }
         Ok(())
+    }
+
+    fn has_no_commit(&self) -> bool {
+        self.git.run(&["rev-parse", "--verify", "--quiet", "HEAD"]).is_err()
     }
 
     fn problem(&self, message: impl Into<String>, help: Option<&str>) -> Problem {
@@ -206,7 +228,11 @@ impl Repository {
 
     fn added(&self, arguments: &[&str], changes: &mut Changes) -> Result<(), Problem> {
         for name in self.fields(arguments)? {
-            changes.files.insert(identity(&self.git.top.join(name)), Change::Added);
+            let path = identity(&self.git.top.join(name));
+            // The index alone lacks it.
+            if !changes.deleted.contains(&path) {
+                changes.files.insert(path, Change::Added);
+            }
         }
         Ok(())
     }
@@ -214,13 +240,14 @@ impl Repository {
     /// The contents in the index of files with SQL that differ from those on disk. Files that it does not hold are not
     /// part of the next commit.
     fn unstaged(&self, changes: &mut Changes) -> Result<(), Problem> {
-        let is_sql = |name: &OsString| skipped::is_sql(&name.to_string_lossy());
+        let is_list = |name: &OsString| Path::new(name).file_name() == Some(OsStr::new(sums::LIST));
+        let is_compared = |name: &OsString| skipped::is_sql(&name.to_string_lossy()) || is_list(name);
         let differing = ["diff", "--raw", "-z", "--no-ext-diff", "--no-textconv", "--no-renames", "--no-abbrev"];
         let differing = self.fields(&[&differing[..], &["--ignore-submodules"]].concat())?;
         // A file that is only intended to be added has no content in the index.
         let (intended, held): (Vec<Named>, Vec<Named>) = changed_names(&differing)
             .into_iter()
-            .filter(|named| is_sql(&named.name))
+            .filter(|named| is_compared(&named.name))
             .partition(|named| named.change == Some(Change::Added));
         let ids: Vec<&str> = held.iter().filter_map(|named| named.before.as_deref()).collect();
         let texts = self.git.blobs(&ids);
@@ -238,7 +265,7 @@ impl Repository {
             changes.index.insert(identity(&path), Some(text));
         }
         let others = ["ls-files", "-z", "--others", "--exclude-standard", "--full-name"];
-        let others = self.fields(&others)?.into_iter().filter(is_sql);
+        let others = self.fields(&others)?.into_iter().filter(is_compared);
         for name in intended.into_iter().map(|named| named.name).chain(others) {
             changes.index.insert(identity(&self.git.top.join(name)), None);
         }
@@ -303,13 +330,17 @@ impl Repository {
 
     /// The texts of objects, for files by their names.
     fn keep_before(&self, objects: Vec<(OsString, String)>, changes: &mut Changes) -> Result<(), Problem> {
+        changes.before.extend(self.texts_of(objects)?);
+        Ok(())
+    }
+
+    /// The texts of objects, by the identities of files with these names.
+    fn texts_of(&self, objects: Vec<(OsString, String)>) -> Result<Vec<(PathBuf, Vec<u8>)>, Problem> {
         let ids: Vec<&str> = objects.iter().map(|(_, id)| id.as_str()).collect();
         let texts = self.git.blobs(&ids);
         let texts = texts.map_err(|message| self.problem(format!("git refused: {message}"), None))?;
         let files = objects.iter().zip(texts);
-        let files = files.map(|((name, _), text)| (identity(&self.git.top.join(name)), text.unwrap_or_default()));
-        changes.before.extend(files);
-        Ok(())
+        Ok(files.map(|((name, _), text)| (identity(&self.git.top.join(name)), text.unwrap_or_default())).collect())
     }
 
     /// The revision, and the commit where HEAD left it.

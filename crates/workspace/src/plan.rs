@@ -136,8 +136,8 @@ impl Plan {
             plan.skipped.retain(is_changed);
             asked.retain(|file| !changes.is_unknown_to_index(&file.identity));
             asked.extend(only_staged(changes, &asked, request, &configs, folders)?);
-            let staged = changes.staged_texts();
-            plan.texts = (!staged.is_empty()).then(|| request.texts.with_staged(staged));
+            let staged = changes.index();
+            plan.texts = (!staged.is_empty()).then(|| request.texts.with_staged(staged.clone()));
         }
         plan.group(request, asked, changes.as_ref(), folders);
         if let Some(changes) = &changes {
@@ -579,7 +579,9 @@ fn only_staged(
 ) -> Result<Vec<Asked>, ConfigError> {
     let named = named_folders(&asked_folders(request));
     let mut found = Vec::new();
-    for identity in changes.staged_texts().into_keys().filter(|path| !path.exists() && changes.of(path).is_some()) {
+    let is_new = |path: &PathBuf| !path.exists() && changes.of(path).is_some();
+    let is_sql = |path: &PathBuf| skipped::is_sql(&path.to_string_lossy());
+    for identity in changes.staged_texts().into_keys().filter(|path| is_sql(path) && is_new(path)) {
         let Some((path, folder)) = as_named_below(&identity, &named) else { continue };
         let config = configs.of(path.parent().unwrap_or(Path::new("")))?;
         let skip = skipped::Names::default().skip(&folder, &path);

@@ -206,6 +206,7 @@ impl Project {
         known_order::compare_tools(&mut files, &databases);
         known_order::mark_production(&mut files, &databases);
         history::compare_versions(&mut files);
+        history::compare_sums(&mut files, texts);
         evidence::gather(&mut files, &request.paths, folders);
         // Of a hook's files each is reported by itself.
         let copies = match named {
@@ -449,6 +450,7 @@ impl ProjectFile {
             strings: &self.layout.strings,
             // psql runs a dump.
             runner: if is_script { Runner::default() } else { self.runner() },
+            first_schemas: if is_script { &[] } else { &self.layout.first_schemas },
             refusals: if Some(at) == first_up { &self.layout.refusals } else { &[] },
             incidents: if at == first { &self.incidents } else { &[] },
             report: self.role == Role::Reported,

@@ -29,6 +29,13 @@ pub(crate) fn read(path: &Path) -> Result<(SourceFile, Option<EncodingError>), P
     decode(display(path), bytes)
 }
 
+/// The bytes of a file of a checkout that a migration tool compares.
+pub(crate) fn compared(path: &Path) -> Option<Vec<u8>> {
+    let extension = path.extension();
+    let is_same = |target: &str| Path::new(target).extension() == extension;
+    if refusal(path, is_same).is_some() { None } else { bytes(path, MAX_SQL).ok() }
+}
+
 /// Whether a file with the name of SQL has a NUL byte, which no text in UTF-8 has.
 pub(crate) fn is_binary(path: &Path) -> bool {
     refusal(path, skipped::is_sql).is_none() && bytes(path, MAX_SQL).is_ok_and(|bytes| bytes.contains(&0))

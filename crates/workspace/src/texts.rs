@@ -5,7 +5,8 @@ use crate::problem::Problem;
 use crate::read::{self, EncodingError};
 use pgvet_syntax::source::SourceFile;
 use pgvet_syntax::statement::{ParsedFile, parse_file};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
+use std::fs;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
 
@@ -16,8 +17,8 @@ pub struct Texts {
     pub stdin: Option<String>,
     /// By the path on disk.
     open: BTreeMap<PathBuf, String>,
-    /// The contents in git's index of files that differ from it, by the path on disk.
-    staged: BTreeMap<PathBuf, Vec<u8>>,
+    /// The contents in git's index of files that differ from it, by the path on disk; `None` if it lacks the file.
+    staged: BTreeMap<PathBuf, Option<Vec<u8>>>,
     parsed: Option<Arc<ParsedFiles>>,
 }
 
@@ -37,7 +38,7 @@ impl Texts {
     }
 
     /// The same texts, and those of git's index.
-    pub(crate) fn with_staged(&self, staged: BTreeMap<PathBuf, Vec<u8>>) -> Self {
+    pub(crate) fn with_staged(&self, staged: BTreeMap<PathBuf, Option<Vec<u8>>>) -> Self {
         Self { staged, ..self.clone() }
     }
 
@@ -48,7 +49,7 @@ impl Texts {
             return Ok((SourceFile::new(crate::problem::display(path), text.clone()), None));
         }
         if !self.staged.is_empty()
-            && let Some(bytes) = self.staged.get(&identity(path))
+            && let Some(Some(bytes)) = self.staged.get(&identity(path))
         {
             return read::decode(crate::problem::display(path), bytes.clone());
         }
@@ -58,9 +59,35 @@ impl Texts {
     /// Whether the file was read and holds what no text does.
     pub(crate) fn is_binary(&self, path: &Path) -> bool {
         match self.staged.get(&identity(path)) {
-            Some(bytes) => bytes.contains(&0),
-            None => read::is_binary(path),
+            Some(Some(bytes)) => bytes.contains(&0),
+            _ => read::is_binary(path),
         }
+    }
+
+    /// The bytes of a file that a migration tool compares.
+    pub(crate) fn bytes(&self, path: &Path) -> Option<Vec<u8>> {
+        let identity = if self.open.is_empty() && self.staged.is_empty() { PathBuf::new() } else { identity(path) };
+        if let Some(text) = self.open.get(&identity) {
+            return Some(text.clone().into_bytes());
+        }
+        self.staged.get(&identity).map_or_else(|| read::compared(path), Clone::clone)
+    }
+
+    /// The names of the files in a folder.
+    pub(crate) fn names_in(&self, folder: &Path) -> BTreeSet<String> {
+        let path = if folder.as_os_str().is_empty() { Path::new(".") } else { folder };
+        let entries = fs::read_dir(path).into_iter().flatten().flatten();
+        let mut names: BTreeSet<String> =
+            entries.map(|entry| entry.file_name().to_string_lossy().into_owned()).collect();
+        let folder = identity(path);
+        for (path, bytes) in self.staged.iter().filter(|(path, _)| path.parent() == Some(&folder)) {
+            let name = path.file_name().unwrap_or_default().to_string_lossy().into_owned();
+            match bytes {
+                Some(_) => names.insert(name),
+                None => names.remove(&name),
+            };
+        }
+        names
     }
 
     pub(crate) fn read_stdin(&self, name: &str) -> Result<(SourceFile, Option<EncodingError>), Problem> {

@@ -40,6 +40,9 @@ fn a_migration_that_got_another_version_is_checked() {
         said.contains("m/V15__b.sql:2:1: error") && said.contains("m/V5__b.sql:1:1: error[applied-migration-removed]"),
         "{said}"
     );
+    git(&folder, &["checkout", "-q", "-b", "work", "HEAD~1"]);
+    git(&folder, &["mv", "m/V5__b.sql", "m/V15__b.sql"]);
+    git(&folder, &["commit", "-q", "-m", "another"]);
     git(&folder, &["mv", "m/V15__b.sql", "m/V15__a_better_name.sql"]);
     // Only another name, and perhaps of a file that is only on this branch.
     let said = concise(&folder, &["--staged", "m"]);

@@ -551,3 +551,28 @@ fn what_configuration_hides_is_said() {
     let said = folder.run(&["check", "--no-config", "--start-after", "2_b.sql", "m"]);
     assert!(!said.contains("pgvet.toml affects"), "{said}");
 }
+
+/// Flyway puts its default schema first in `search_path`.
+#[test]
+fn unqualified_names_are_in_the_default_schema_of_flyway() {
+    let folder = Folder::new(&[
+        ("m/V1__a.sql", b"CREATE TABLE t (id bigint PRIMARY KEY);\n"),
+        ("m/V2__b.sql", b"CREATE TABLE darts.t (id int);\n"),
+    ]);
+    let refused = "relation \"darts.t\" already exists";
+    let check = || folder.run(&["check", "--format", "concise", "m"]);
+    assert!(!check().contains(refused));
+    for (name, text, expected) in [
+        ("flyway.toml", "[flyway]\ndefaultSchema = \"darts\"\n", true),
+        ("flyway.conf", "flyway.schemas=darts,other\n", true),
+        ("application.properties", "spring.flyway.default-schema=darts\n", true),
+        ("application.yml", "spring:\n  flyway:\n    schemas: darts\n", true),
+        ("application.yml", "spring:\n  flyway:\n    schemas: ${SCHEMA:darts}\n", false),
+        ("application.yml", "spring:\n  flyway:\n    schemas: other\n", false),
+    ] {
+        let path = folder.path().join(name);
+        std::fs::write(&path, text).unwrap();
+        assert_eq!(check().contains(refused), expected, "{name}: {text}");
+        std::fs::remove_file(&path).unwrap();
+    }
+}

@@ -318,6 +318,32 @@ fn deadlocks_on_the_same_tables_are_one_finding() {
     assert!(found[0]["message"].as_str().unwrap().ends_with(" (and 2 more places)"), "{document:#}");
 }
 
+/// Each migration makes another command or table fail because of the same two policies.
+#[test]
+fn a_circle_of_policies_is_one_finding() {
+    let tables = "CREATE TABLE t (id bigint);\nCREATE TABLE m (t bigint);\nALTER TABLE t ENABLE ROW LEVEL SECURITY;\n\
+                  ALTER TABLE m ENABLE ROW LEVEL SECURITY;\n\
+                  CREATE POLICY of_t ON t FOR SELECT USING (id IN (SELECT t FROM m));\n";
+    let own = "CREATE TABLE o (id bigint);\nALTER TABLE o ENABLE ROW LEVEL SECURITY;\n\
+               CREATE POLICY of_o ON o USING (id IN (SELECT own.id FROM o own));\n";
+    let files: [(&str, &[u8]); 5] = [
+        ("db/1_a.sql", tables.as_bytes()),
+        ("db/2_b.sql", b"CREATE POLICY of_m ON m FOR SELECT USING (t IN (SELECT id FROM t));\n"),
+        ("db/3_c.sql", b"CREATE POLICY writes ON t FOR UPDATE USING (id IN (SELECT t FROM m));\n"),
+        ("db/4_d.sql", own.as_bytes()),
+        ("db/5_e.sql", b"ALTER POLICY of_m ON m USING (t IN (SELECT id FROM t WHERE id > 0));\n"),
+    ];
+    let args = ["check", "db", "--only", "policy-recursion", "--format", "json"];
+    let document: serde_json::Value =
+        serde_json::from_slice(&Folder::new(&files).output(&args, b"", &[]).stdout).unwrap();
+    let path = |found: &serde_json::Value| found["path"].as_str().unwrap().to_owned();
+    let repeats = |found: &serde_json::Value| found["repeats"].as_array().map(|all| all.iter().map(path).collect());
+    let found: Vec<(String, Option<Vec<String>>)> =
+        document["diagnostics"].as_array().unwrap().iter().map(|found| (path(found), repeats(found))).collect();
+    let others = vec!["db/3_c.sql".to_owned(), "db/5_e.sql".to_owned()];
+    assert_eq!(found, [("db/2_b.sql".to_owned(), Some(others)), ("db/4_d.sql".to_owned(), None)], "{document:#}");
+}
+
 #[test]
 fn missing_lock_timeouts_of_a_database_are_one_finding() {
     let tables = "CREATE TABLE p (id int PRIMARY KEY); CREATE TABLE q (id int PRIMARY KEY);";

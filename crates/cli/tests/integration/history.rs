@@ -128,18 +128,82 @@ fn an_edit_of_an_applied_migration_is_judged_as_the_tool_judges_it() {
 #[test]
 fn what_is_committed_on_a_branch_alone_may_not_be_applied() {
     let folder = project("flyway");
-    write(&folder, "m/V1__a.sql", "CREATE TABLE a (id int);\n");
+    write(&folder, "m/V4__d.sql", migration("flyway", "d"));
+    commit(&folder);
+    write(&folder, "m/V4__d.sql", "CREATE TABLE d (id int);\n");
+    write(&folder, "m/V3.5__late.sql", migration("flyway", "late"));
     for selection in ["--changed", "--staged"] {
         git(&folder, &["add", "-A"]);
         assert!(found(&folder, &[selection, "."]).is_empty());
-        expect(
-            &found(&folder, &[selection, "--confidence", "possible", "."]),
-            "m/V1__a.sql",
-            "Flyway refuses",
-            selection,
-        );
+        let possible = found(&folder, &[selection, "--confidence", "possible", "."]);
+        assert!(possible.len() == 2 && possible[1].contains("this edits an applied migration"), "{possible:?}");
     }
     assert!(found(&folder, &["."]).is_empty(), "nothing is applied without a base revision");
+    // Without a base branch, any migration may be only on this branch.
+    write(&folder, "m/V1__a.sql", "CREATE TABLE a (id int);\n");
+    let edited = || found(&folder, &["--changed", "."]);
+    expect(&edited(), "m/V1__a.sql", "Flyway refuses", "main");
+    git(&folder, &["branch", "-q", "-m", "main", "other"]);
+    assert!(edited().is_empty());
+    git(&folder, &["update-ref", "refs/remotes/origin/trunk", "other"]);
+    git(&folder, &["symbolic-ref", "refs/remotes/origin/HEAD", "refs/remotes/origin/trunk"]);
+    expect(&edited(), "m/V1__a.sql", "Flyway refuses", "remote");
+}
+
+/// A change of a file, and what is said about it with `--staged`, `--changed` and `--since main`.
+type Case = (&'static str, &'static [&'static [&'static str]], [&'static str; 3]);
+
+#[test]
+fn changes_of_committed_migrations_are_reported_with_every_selection() {
+    const EDITED: &str = "this edits an applied migration";
+    const REMOVED: &str = "this applied migration was deleted";
+    const RENAMED: &str = "this applied migration was renamed";
+    let cases: [Case; 11] = [
+        ("edit", &[], ["", EDITED, EDITED]),
+        ("edit", &[&["add", "-A"]], [EDITED; 3]),
+        ("edit", &[&["commit", "-qam", "x"]], ["", "", EDITED]),
+        ("edit again", &[&["commit", "-qam", "x"], &["add", "-A"]], [EDITED; 3]),
+        // What the base branch has is no edit.
+        ("restore", &[&["commit", "-qam", "x"], &["add", "-A"]], [""; 3]),
+        ("restore", &[&["rm", "-qf", "m/V1__a.sql"], &["commit", "-qm", "x"], &["add", "-A"]], [""; 3]),
+        ("delete", &[], ["", REMOVED, REMOVED]),
+        ("delete", &[&["add", "-A"]], [REMOVED; 3]),
+        ("nothing", &[&["rm", "-q", "--cached", "m/V1__a.sql"]], [REMOVED; 3]),
+        ("nothing", &[&["mv", "m/V1__a.sql", "m/V1__b.sql"]], [RENAMED; 3]),
+        ("replace", &[&["add", "-A"]], [EDITED; 3]),
+    ];
+    // On a branch, and on the base branch itself, where `--since` compares with the last commit.
+    for branch in ["work", "main"] {
+        for (change, commands, said) in cases {
+            let folder = project("flyway");
+            git(&folder, &["checkout", "-q", branch]);
+            let first = "m/V1__a.sql";
+            let write = |text: &str| write(&folder, first, text);
+            if !matches!(change, "nothing" | "delete") {
+                write("CREATE TABLE a (id int);\n");
+            }
+            if change == "replace" {
+                write("CREATE VIEW v AS SELECT 1;\n");
+            }
+            let (last, before) = commands.split_last().map_or((None, commands), |(last, before)| (Some(last), before));
+            before.iter().for_each(|command| git(&folder, command));
+            match change {
+                "edit again" => write("CREATE TABLE a (id bigint);\n"),
+                "restore" => write(&migration("flyway", "a")),
+                "delete" => std::fs::remove_file(folder.path().join(first)).unwrap(),
+                _ => {}
+            }
+            last.iter().for_each(|command| git(&folder, command));
+            for (selection, said) in [&["--staged"][..], &["--changed"], &["--since", "main"]].into_iter().zip(said) {
+                let is_committed = commands.iter().any(|command| command[0] == "commit");
+                if branch == "main" && is_committed {
+                    continue;
+                }
+                let case = format!("{branch}: {change} {commands:?} {selection:?}");
+                expect(&found(&folder, &[selection, &["."]].concat()), first, said, &case);
+            }
+        }
+    }
 }
 
 #[test]
@@ -329,11 +393,13 @@ fn drizzle_depends_on_its_journal() {
 
 #[test]
 fn new_migrations_are_in_the_list_of_the_tool() {
-    let folder =
-        repository(&[("m/20240101_a.sql", &migration("atlas", "a")), ("m/atlas.sum", "h1:x=\n20240101_a.sql h1:y=\n")]);
+    let folder = repository(&[("m/20240101_a.sql", &migration("atlas", "a")), ("m/atlas.sum", SUM_OF_ONE)]);
     write(&folder, "m/20240102_b.sql", migration("atlas", "b"));
     expect(&since_main(&folder), "m/20240102_b.sql", "Atlas refuses to run (\"checksum mismatch\")", "atlas");
-    write(&folder, "m/atlas.sum", "h1:x=\n20240101_a.sql h1:y=\n20240102_b.sql h1:z=\n");
+    write(&folder, "m/20240102_b.sql", format!("-- atlas:sum ignore\n{}", migration("atlas", "b")));
+    assert!(since_main(&folder).is_empty(), "opts out");
+    write(&folder, "m/20240102_b.sql", migration("atlas", "b"));
+    write(&folder, "m/atlas.sum", SUM_OF_TWO);
     assert!(since_main(&folder).is_empty());
     let folder = repository(&[
         ("sqitch.plan", "%project=x\n\na 2024-01-01T00:00:00Z a <a@b.c>\n"),
@@ -342,4 +408,63 @@ fn new_migrations_are_in_the_list_of_the_tool() {
     ]);
     write(&folder, "deploy/b.sql", migration("sqitch", "b"));
     expect(&since_main(&folder), "deploy/b.sql", "not in `sqitch.plan`: Sqitch never runs it", "sqitch");
+}
+
+/// Written by `sql/migrate` of ariga.io/atlas 0.32.1, for `20240101_a.sql`, `20240102_b.sql` and `20240103_c.sql`.
+const SUM_OF_ONE: &str = "h1:CQGyFyfZmz3OOzMY5wN5YM4HrzaLNkNrj1COla2F9Bs=
+20240101_a.sql h1:AGER7gljewOOMsV8aHzY8EAzuidbTXYXv11NE+UisSw=
+";
+const SUM_OF_TWO: &str = "h1:Nux4ynB5CSlXij155Xc3fs3JzN39qB8Y8hv5ltB5f/Y=
+20240101_a.sql h1:AGER7gljewOOMsV8aHzY8EAzuidbTXYXv11NE+UisSw=
+20240102_b.sql h1:AZB+RagDRcy9oCjMBvgpQqjXIoSEwgii/S7rhX3K/7s=
+";
+const SUM_OF_THREE: &str = "h1:M/DNj4fC+UJ37OCX+NRlHNxiY0GLlbmCD3tQ8YLHGFQ=
+20240101_a.sql h1:AGER7gljewOOMsV8aHzY8EAzuidbTXYXv11NE+UisSw=
+20240102_b.sql h1:AZB+RagDRcy9oCjMBvgpQqjXIoSEwgii/S7rhX3K/7s=
+20240103_c.sql h1:/gskUiHNkTip6z9ky0ejJDjUBoFxFRSeAu11/Fu3STc=
+";
+
+#[test]
+fn migrations_of_atlas_match_their_hashes() {
+    let texts = ["a", "b", "c"].map(|table| migration("atlas", table));
+    let names = ["m/20240101_a.sql", "m/20240102_b.sql", "m/20240103_c.sql"];
+    let files: Vec<(&str, &str)> = names.into_iter().zip(texts.iter().map(String::as_str)).collect();
+    let folder = repository(&[&files[..], &[("m/atlas.sum", SUM_OF_THREE)]].concat());
+    let check = |said: &str, case: &str| {
+        for args in [&["."][..], &["--since", "main", "."]] {
+            let expected = if args == ["."] || said.is_empty() { names[1] } else { "m/" };
+            expect(&found(&folder, args), expected, said, case);
+        }
+    };
+    check("", "as it was");
+    let differs = "this migration does not match its hash in `atlas.sum`: Atlas refuses to run (\"checksum mismatch\")";
+    write(&folder, names[1], texts[1].replace("PRIMARY KEY", "PRIMARY KEY, note text"));
+    check(differs, "edited");
+    // All later hashes include that of the edited file.
+    write(&folder, names[2], format!("-- why\n{}", texts[2]));
+    check(differs, "both");
+    write(&folder, names[2], &texts[2]);
+    write(&folder, names[1], texts[1].replace('\n', "\r\n"));
+    check("does not match its hash in `atlas.sum`, because it has other line endings", "line endings");
+    write(&folder, names[1], &texts[1]);
+    write(&folder, "m/atlas.sum", SUM_OF_THREE.replacen("h1:M", "h1:N", 1));
+    expect(&found(&folder, &["."]), names[2], "the first line of `atlas.sum` does not match", "total");
+    // What is checked is what will be committed.
+    write(&folder, "m/atlas.sum", SUM_OF_TWO);
+    write(&folder, names[1], &texts[1]);
+    git(&folder, &["rm", "-q", "--cached", names[2]]);
+    git(&folder, &["add", "m/atlas.sum"]);
+    write(&folder, "m/atlas.sum", "h1:\n20240101_a.sql h1:\n");
+    assert!(found(&folder, &["--staged", "--confidence", "possible", "."]).len() == 1, "only the deleted one");
+}
+
+#[test]
+fn a_deleted_migration_that_atlas_still_lists_is_refused() {
+    let files = [("m/20240101_a.sql", migration("atlas", "a")), ("m/20240102_b.sql", migration("atlas", "b"))];
+    let files: Vec<(&str, &str)> = files.iter().map(|(path, text)| (*path, text.as_str())).collect();
+    let folder = repository(&[&files[..], &[("m/atlas.sum", SUM_OF_TWO)]].concat());
+    git(&folder, &["rm", "-q", "m/20240102_b.sql"]);
+    expect(&since_main(&folder), "m/20240102_b.sql", "(\"checksum mismatch\")", "listed");
+    write(&folder, "m/atlas.sum", SUM_OF_ONE);
+    expect(&since_main(&folder), "m/20240102_b.sql", "new databases never get them", "updated");
 }

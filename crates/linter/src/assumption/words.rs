@@ -159,6 +159,13 @@ impl fmt::Display for Assumption {
                 "assumes that the rows of `{table}` that are not copied are still needed, although the copy may omit them on \
                  purpose, or another copy may have them"
             ),
+            Self::ConstraintKept { constraint } => {
+                write!(
+                    f,
+                    "assumes that the constraint `{constraint}` still exists, although code may have dropped it that \
+                     names constraints only at run time"
+                )
+            }
             Self::NeededThoughCopied { table } => {
                 write!(
                     f,

@@ -23,6 +23,8 @@ pub struct Constraint {
     pub is_local: bool,
     /// Number of parents that have it.
     pub inherited_from: u16,
+    /// Whether code may have dropped it, or changed it, that names constraints only at run time.
+    pub may_be_gone: bool,
 }
 
 /// The kinds of constraint, with their definitions.
@@ -78,7 +80,13 @@ impl Constraint {
             no_inherit: false,
             is_local: true,
             inherited_from: 0,
+            may_be_gone: false,
         }
+    }
+
+    /// Whether all rows certainly satisfy it.
+    pub fn holds(&self) -> bool {
+        self.valid && self.enforced && !self.may_be_gone
     }
 
     /// The index that implements it.

@@ -32,7 +32,7 @@ impl Catalog {
     /// How many values a column can have that is never NULL, if the schema lists them.
     fn listed_values(&self, table: &Relation, name: &str) -> Option<u64> {
         let column = table.column(name).filter(|column| column.not_null)?;
-        let checks = table.constraints.iter().filter(|constraint| constraint.valid && constraint.enforced);
+        let checks = table.constraints.iter().filter(|constraint| constraint.holds());
         let checks = checks.filter_map(|constraint| match &constraint.kind {
             ConstraintKind::Check { expression, .. } => values_allowed(expression, name),
             _ => None,

@@ -15,7 +15,7 @@ impl Catalog {
         if !table.children.is_empty() {
             return false;
         }
-        let constant = table.constraints.iter().filter(|constraint| constraint.valid && constraint.enforced);
+        let constant = table.constraints.iter().filter(|constraint| constraint.holds());
         let mut constant = constant.filter_map(|constraint| match &constraint.kind {
             ConstraintKind::Check { expression, .. } => constant_column(expression),
             _ => None,

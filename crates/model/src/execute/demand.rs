@@ -296,8 +296,7 @@ impl Executor<'_> {
     /// Whether other constraints, or one that the deployment has dropped, leave no row that breaks a CHECK.
     fn follows_from_others(&self, relation: &Relation, constraint: &Constraint, required: &Expr) -> bool {
         let shares_column = |columns: &[SmolStr]| columns.iter().any(|column| constraint.columns().contains(column));
-        let valid =
-            relation.constraints.iter().filter(|other| other.valid && other.enforced && other.name != constraint.name);
+        let valid = relation.constraints.iter().filter(|other| other.holds() && other.name != constraint.name);
         let existing: Vec<&Expr> = valid
             .map(|other| &**other)
             .chain(self.dropped_constraints(relation))

@@ -268,7 +268,7 @@ impl Executor<'_> {
     pub(crate) fn constraints_imply_not_null(&self, table: Oid, column: &SmolStr) -> bool {
         self.catalog.relation(table).constraints.iter().any(|constraint| match &constraint.kind {
             ConstraintKind::Check { expression, .. } => {
-                constraint.valid && constraint.enforced && expression::check_implies_not_null(expression, column)
+                constraint.holds() && expression::check_implies_not_null(expression, column)
             }
             _ => false,
         })

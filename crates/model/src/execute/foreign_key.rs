@@ -85,6 +85,7 @@ impl Executor<'_> {
             no_inherit: true,
             is_local: true,
             inherited_from: 0,
+            may_be_gone: false,
         };
         for partition in self.descendants_if_partitioned(referenced) {
             self.lock(partition, LockMode::ShareRowExclusive, LockCause::ForeignKeyAdded, range);

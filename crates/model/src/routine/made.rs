@@ -39,7 +39,7 @@ impl Made {
 }
 
 /// Whether a name with unknown parts may be this one.
-fn may_be(made: &str, name: &str) -> bool {
+pub(crate) fn may_be(made: &str, name: &str) -> bool {
     match made.split_once(HOLE) {
         None => made == name,
         Some((start, rest)) => {

@@ -76,6 +76,7 @@ fn add(hasher: &mut Hasher, migration: &Migration<'_>, text: &Hash) {
     hasher.update(&[direction, transaction]).update(&flags);
     hasher.update(&migration.release.map_or([0; 4], |release| (release + 1).to_le_bytes()));
     hasher.update(format!("{:?} {:?} {:?}", migration.runner, migration.refusals, migration.incidents).as_bytes());
+    hasher.update(format!("{:?}", migration.first_schemas).as_bytes());
     for string in migration.strings {
         hasher.update(&string.start.to_le_bytes()).update(&string.end.to_le_bytes());
     }

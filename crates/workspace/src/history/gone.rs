@@ -8,6 +8,7 @@ use crate::plan::Source;
 use crate::problem::Problem;
 use crate::project::Role;
 use crate::{order, roots, skipped};
+use pgvet_model::incident::Applied;
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -29,7 +30,9 @@ pub(crate) fn stand_ins(
     let stand_in = |(paths, removed): (Vec<PathBuf>, Removed)| {
         let (path, _) = as_named_below(paths.first()?, named)?;
         let before = changes.before(paths.first()?).map(|text| Arc::from(String::from_utf8_lossy(text)));
-        let past = Past { before, removed: Some(removed), applied: Some(changes.applied()), ..Past::default() };
+        let is_in_base = paths.iter().any(|path| changes.applied(path) == Applied::InBase);
+        let applied = if is_in_base { Applied::InBase } else { Applied::Committed };
+        let past = Past { before, removed: Some(removed), applied: Some(applied), ..Past::default() };
         let source = Source::new(path, Role::Reported, config.clone());
         Some((Source { past, database: *database, ..source }, paths))
     };

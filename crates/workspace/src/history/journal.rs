@@ -21,7 +21,8 @@ pub(super) fn mark_outdated(sources: &mut [Source]) {
         let time = |source: &Source| times.get(&tag(&source.path)).copied();
         let own = || sources.iter().filter(|source| order::place(&source.path).0 == root);
         let applied = own().filter(|source| !source.past.is_new);
-        let newest = applied.filter_map(|source| Some((time(source)?, tag(&source.path)))).max();
+        let newest = applied.filter_map(|source| Some((time(source)?, source))).max_by_key(|(time, _)| *time);
+        let newest = newest.and_then(|(time, source)| Some((time, (tag(&source.path), source.past.applied?))));
         let Some((newest_time, newest)) = newest else { continue };
         let is_outdated = |source: &Source| {
             source.past.is_new

@@ -7,6 +7,7 @@ pub(crate) mod gone;
 mod journal;
 mod late;
 mod removed;
+pub(crate) mod sums;
 mod versions;
 
 use crate::config::Config;
@@ -22,6 +23,7 @@ use pgvet_model::migration::Direction;
 use removed::Removed;
 use std::path::Path;
 use std::sync::Arc;
+pub(crate) use sums::compare_sums;
 pub(crate) use versions::compare_versions;
 
 /// What git says about one file.
@@ -32,11 +34,11 @@ pub(crate) struct Past {
     /// Whether the base revision had it under another name.
     pub(crate) is_renamed: bool,
     /// The newest applied migration that sorts after it, although it is new.
-    pub(crate) newest: Option<String>,
+    pub(crate) newest: Option<Other>,
     /// The newest applied migration of the journal of Drizzle, if its time is not earlier, although the file is new.
-    pub(crate) outdated_by: Option<String>,
+    pub(crate) outdated_by: Option<Other>,
     /// An applied migration that has the same version, although it is new.
-    pub(crate) twin: Option<String>,
+    pub(crate) twin: Option<Other>,
     /// What has become of an applied migration for which the file only stands.
     pub(crate) removed: Option<Removed>,
     /// The migrations that are treated as applied; `None` without a base revision.
@@ -45,11 +47,14 @@ pub(crate) struct Past {
     pub(crate) is_new: bool,
 }
 
+/// The name of an applied migration, and where it is applied.
+pub(crate) type Other = (String, Applied);
+
 /// Notes of each file of a database what git says about it.
 pub(crate) fn mark(sources: &mut [Source], changes: &Changes, identities: &Identities) {
     for source in sources.iter_mut() {
         let identity = identities.of(&source.path);
-        source.past.applied = Some(changes.applied());
+        source.past.applied = Some(changes.applied(changes.renamed_from(&identity).unwrap_or(&identity)));
         source.past.is_new = changes.is_new(&identity);
         source.past.before = changes.before(&identity).map(|text| Arc::from(String::from_utf8_lossy(text)));
         source.past.is_renamed = changes.renamed_from(&identity).is_some();
@@ -85,11 +90,12 @@ pub(crate) fn incidents(
     let reactions = tool.reactions_to(path);
     let incident = |kind, consequence| Incident { kind, consequence, tool: tool.title(), applied };
     if let Some(removed) = &past.removed {
-        return vec![incident(removed.kind.clone(), removed.consequence(&reactions))];
+        let listed = layout.lists_gone(path, folders);
+        return vec![incident(removed.kind.clone(), listed.unwrap_or_else(|| removed.consequence(&reactions)))];
     }
     let is_run = layout.sections.iter().any(|section| section.direction == Direction::Up) && !layout.unlisted;
     let mut incidents = Vec::new();
-    if let Some((list, consequence)) = layout.missing_from(path, folders).filter(|_| past.is_new) {
+    if let Some((list, consequence)) = layout.missing_from(path, text, folders).filter(|_| past.is_new) {
         incidents.push(incident(IncidentKind::NotListed { list }, consequence));
     }
     if !is_run || tool == Tool::Liquibase {
@@ -104,11 +110,12 @@ pub(crate) fn incidents(
     {
         incidents.push(incident(IncidentKind::Edited { changes_sql }, reactions.edited));
     }
-    if let Some(newest) = past.newest.clone().filter(|_| tool.runs_by_order(path)) {
-        incidents.push(incident(IncidentKind::OutOfOrder { newest, by: OrderedBy::Name }, reactions.late));
-    }
-    if let Some(newest) = past.outdated_by.clone().filter(|_| tool == Tool::Drizzle) {
-        incidents.push(incident(IncidentKind::OutOfOrder { newest, by: OrderedBy::Journal }, reactions.late));
-    }
+    let by_name = past.newest.clone().filter(|_| tool.runs_by_order(path)).map(|newest| (newest, OrderedBy::Name));
+    let by_journal = past.outdated_by.clone().filter(|_| tool == Tool::Drizzle);
+    let by_journal = by_journal.map(|newest| (newest, OrderedBy::Journal));
+    incidents.extend(by_name.into_iter().chain(by_journal).map(|((newest, applied), by)| {
+        let kind = IncidentKind::OutOfOrder { newest, by };
+        Incident { applied, ..incident(kind, reactions.late) }
+    }));
     incidents
 }

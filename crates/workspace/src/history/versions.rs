@@ -23,14 +23,14 @@ pub(crate) fn compare_versions(files: &mut [ProjectFile]) {
     let mut found = Vec::new();
     for (at, file) in files.iter().enumerate().filter(|(_, file)| is_compared(file)) {
         if let Some(twin) = file.past.twin.clone().filter(|_| file.role == Role::Reported) {
-            found.push((at, incident(file, twin, true)));
+            found.push((at, incident(file, twin.0, Some(twin.1))));
         }
     }
     // Any of those that nobody has applied could have another version: the later ones are to get one.
     for same in known.into_values().filter(|same| same.iter().all(|at| files[*at].past.twin.is_none())) {
         for (&other, &at) in same.iter().zip(same.iter().skip(1)) {
             if files[at].role == Role::Reported {
-                found.push((at, incident(&files[at], order::place(&files[other].path).1, false)));
+                found.push((at, incident(&files[at], order::place(&files[other].path).1, None)));
             }
         }
     }
@@ -39,12 +39,12 @@ pub(crate) fn compare_versions(files: &mut [ProjectFile]) {
     }
 }
 
-fn incident(file: &ProjectFile, other: String, is_applied: bool) -> Incident {
+fn incident(file: &ProjectFile, other: String, applied: Option<Applied>) -> Incident {
     let reactions = file.layout.tool.reactions_to(&file.path);
     let version = version_of(&file.path);
     let is_rollback = rollback_name::has_word(&order::place(&file.path).1) || rollback_name::has_word(&other);
-    let consequence = if is_applied { reactions.same_as_applied } else { reactions.same_version };
-    let applied = file.past.applied.filter(|_| is_applied).unwrap_or(Applied::Any);
+    let consequence = if applied.is_some() { reactions.same_as_applied } else { reactions.same_version };
+    let applied = applied.unwrap_or(Applied::Any);
     Incident {
         kind: IncidentKind::SameVersion { version, other, is_rollback },
         consequence,

@@ -91,6 +91,7 @@ fn divided(text: &str, form: &Form) -> Layout {
         sign: Sign::Comment,
         sections,
         strings,
+        first_schemas: Vec::new(),
         refusals,
         unlisted: false,
         in_other_languages: false,

@@ -4,7 +4,7 @@ use super::captured::Captures;
 use super::dotnet::{Library, Projects};
 use super::explicit_order::{ExplicitOrder, Orders};
 use super::unknown::UnknownRunner;
-use super::{Tool, flyway_project, project};
+use super::{Tool, flyway_project, flyway_schema, project};
 use crate::config::absolute;
 use crate::init_scripts::InitScripts;
 use crate::manifest::{Database, Manifests};
@@ -14,6 +14,7 @@ use crate::psql_scripts::PsqlScripts;
 use crate::roots::{self, Repositories};
 use crate::{fizz, read, rollback_name};
 use rustc_hash::{FxHashMap, FxHashSet};
+use smol_str::SmolStr;
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -71,6 +72,8 @@ pub(crate) struct Facts {
     pub(crate) named: Option<PathBuf>,
     /// The names that Flyway gives migrations.
     flyway: Arc<Vec<String>>,
+    /// The schema that the configuration of Flyway makes the default.
+    pub(super) flyway_schema: Option<SmolStr>,
     /// See [`rollback_name::undone_versions`].
     undone_versions: Arc<FxHashSet<String>>,
     /// See [`in_other_languages`].
@@ -241,6 +244,7 @@ impl Folders {
         let names = names_in(&folder);
         let rust_runner = rust_runner(&folder, &self.nearby);
         let dotnet = known.projects.library(&folder, &self.nearby);
+        let has_flyway_names = names.iter().any(|name| FlywayName::parse(name).is_some());
         let facts = Facts {
             tool: tool(&folder, order.as_deref(), &self.nearby)
                 .or(dotnet.map(Library::tool).filter(|tool| *tool == Tool::Dbup)),
@@ -262,6 +266,7 @@ impl Folders {
                 flyway_project::is_around(&folder, &self.nearby)
             }),
             undone_versions: Arc::new(rollback_name::undone_versions(&names)),
+            flyway_schema: has_flyway_names.then(|| flyway_schema::around(&folder, &self.nearby)).flatten(),
             flyway: Arc::new(flyway_names(names)),
         };
         known.facts.insert(parent.to_owned(), facts.clone());

@@ -47,6 +47,7 @@ pub(crate) mod explicit_order;
 mod file_name;
 mod flyway;
 mod flyway_project;
+mod flyway_schema;
 mod folder;
 mod framework_code;
 mod header;
@@ -89,6 +90,7 @@ pub use reaction::Reactions;
 use schemars::JsonSchema;
 pub use sequence::{Sequence, WrittenFile, newer, sequence};
 use serde::{Deserialize, Serialize};
+use smol_str::SmolStr;
 use std::path::Path;
 use stray::Marks;
 pub(crate) use transaction::opt_out;
@@ -216,6 +218,8 @@ pub struct Layout {
     pub sections: Vec<Section>,
     /// See [`Migration::strings`](pgvet_model::migration::Migration::strings).
     pub strings: Vec<TextRange>,
+    /// See [`Migration::first_schemas`](pgvet_model::migration::Migration::first_schemas).
+    pub first_schemas: Vec<SmolStr>,
     /// Parts that the tool itself refuses.
     pub refusals: Vec<Refusal>,
     /// Whether the tool skips the file: its own list does not name it, or the tool does not run files of its name.
@@ -310,6 +314,7 @@ pub(crate) fn detect(path: &Path, text: &str, folders: &Folders, config: &Config
         layout.sections.iter_mut().for_each(|section| section.transaction = TransactionMode::Transaction);
     }
     layout.in_other_languages = around.in_other_languages;
+    layout.first_schemas.extend(around.flyway_schema.clone().filter(|_| layout.tool == Tool::Flyway));
     layout.release = around.release(path).or_else(|| folders.fills_new_database(path).then_some(RELEASE_OF_INIT));
     if layout.tool == Tool::Plain && layout.sign == Sign::None && config.migrations.transaction.is_none() {
         unknown::guess_transaction(&mut layout, path, text, folders);
@@ -371,6 +376,7 @@ fn whole(
             Tool::Drizzle => drizzle::sent(text),
             _ => bun.map(|(_, parts)| parts).unwrap_or_default(),
         },
+        first_schemas: Vec::new(),
         refusals: match tool {
             Tool::Flyway => flyway::refusals(path, text, transaction::flyway_opt_out(path), &around.nearby),
             Tool::Migratus => migratus::refusals(text),

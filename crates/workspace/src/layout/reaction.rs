@@ -8,6 +8,7 @@
 //! is [`Consequence::Unknown`].
 
 use super::{Folders, Layout, Tool};
+use crate::history::sums;
 use pgvet_model::incident::Consequence::{self, Ignores, Refuses, Runs, Skips, Unknown};
 use std::path::Path;
 
@@ -84,18 +85,29 @@ const RECORDED: Consequence = refuses("duplicate key value violates unique const
 
 impl Layout {
     /// Returns the list of the tool that does not name the file although the tool uses it, and what follows.
-    pub(crate) fn missing_from(&self, path: &Path, folders: &Folders) -> Option<(&'static str, Consequence)> {
+    pub(crate) fn missing_from(
+        &self,
+        path: &Path,
+        text: &str,
+        folders: &Folders,
+    ) -> Option<(&'static str, Consequence)> {
         let facts = folders.around(path);
         match self.tool {
             Tool::Drizzle if facts.is_unlisted(path) && has_journal(facts.root()) => {
                 Some(("meta/_journal.json", Skips))
             }
             Tool::Sqitch if facts.is_unlisted(path) => Some(("sqitch.plan", Skips)),
-            Tool::Atlas if path.with_file_name("atlas.sum").is_file() && facts.list_with(path).is_none() => {
-                Some(("atlas.sum", refuses_unless("checksum mismatch", "update `atlas.sum` with `atlas migrate hash`")))
+            Tool::Atlas if path.with_file_name(sums::LIST).is_file() && facts.list_with(path).is_none() => {
+                (!sums::opts_out(text.as_bytes())).then_some((sums::LIST, sums::MISMATCH))
             }
             _ => None,
         }
+    }
+
+    /// Returns what the tool does if its own list still names a file that is gone.
+    pub(crate) fn lists_gone(&self, path: &Path, folders: &Folders) -> Option<Consequence> {
+        let is_listed = || folders.around(path).list_with(path).is_some();
+        (self.tool == Tool::Atlas && is_listed()).then_some(sums::MISMATCH)
     }
 }
 

@@ -3,6 +3,7 @@
 mod circle;
 
 use crate::assumption::Assumption;
+use crate::cause::Cause;
 use crate::confidence::Confidence;
 use crate::report::Reporter;
 use crate::rule::{Earlier, MigrationContext, declare_rule};
@@ -14,9 +15,10 @@ use pgvet_model::routine::{Routine, Routines};
 use pgvet_model::version::PgVersion;
 use pgvet_syntax::ast::Ast;
 use pgvet_syntax::source::TextRange;
-use rustc_hash::FxHashSet;
+use rustc_hash::{FxHashSet, FxHasher};
 use smol_str::SmolStr;
 use std::collections::BTreeSet;
+use std::hash::{Hash, Hasher};
 use std::rc::Rc;
 use std::sync::Arc;
 
@@ -114,6 +116,13 @@ struct Group<'c> {
 }
 
 impl Group<'_> {
+    /// All commands that fail for one circle have one remedy, whichever migration adds them.
+    fn cause(&self, database: u32) -> Cause {
+        let mut hasher = FxHasher::default();
+        (&self.tables, self.by_function).hash(&mut hasher);
+        Cause::Policies { circle: hasher.finish(), database }
+    }
+
     fn commands(&self) -> BTreeSet<(Oid, Command)> {
         self.broken.iter().map(|broken| (broken.table.oid, broken.command)).collect()
     }
@@ -285,7 +294,8 @@ fn report(context: &MigrationContext<'_>, reporter: &mut Reporter<'_>, group: &G
     });
     let table = RelationName::existing(place.step.table);
     let help = help(context, place.step);
-    reporter.report(place.range, message).relation(&table).assuming(assumption).help(help).emit();
+    let cause = group.cause(context.migration.database);
+    reporter.report(place.range, message).relation(&table).assuming(assumption).caused_by(cause).help(help).emit();
 }
 
 /// The commands that fail, by tables, and the verb.

@@ -19,7 +19,7 @@ impl<'a> Inserted<'a> {
     /// inserted. Then no row that is older than that one has the value: its foreign key would have failed.
     pub(crate) fn refers_to_new_rows(&self, catalog: &'a Catalog, column: &SmolStr) -> bool {
         let Values::Rows(rows) = self.values_of(column) else { return false };
-        let valid = self.table.constraints.iter().filter(|constraint| constraint.valid && constraint.enforced);
+        let valid = self.table.constraints.iter().filter(|constraint| constraint.holds());
         let parents = valid.filter_map(|constraint| parent(catalog, constraint.foreign_key()?, column));
         parents.into_iter().any(|parent| rows.iter().all(|value| self.is_new(&parent, value)))
     }

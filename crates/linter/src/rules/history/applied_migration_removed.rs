@@ -46,8 +46,8 @@ declare_rule! {
     ///
     /// The confidence is `possible`, and the finding is shown only with `--confidence possible`:
     ///
-    /// - with `--staged` and `--changed`, because the migration may be committed only on this branch, and not yet
-    ///   applied
+    /// - with `--staged` and `--changed`, if the migration is committed only on this branch. The base branch is
+    ///   `origin/HEAD`, or else `main` or `master`. If none exists, each migration may be only on this branch
     /// - if the tool ignores missing files, and other migrations are added or edited at the same time: these may
     ///   contain the statements of the removed one
     ///

@@ -44,8 +44,8 @@ declare_rule! {
     ///
     /// The confidence is `possible`, and the finding is shown only with `--confidence possible`:
     ///
-    /// - with `--staged` and `--changed`, because the later migration may be committed only on this branch, and not yet
-    ///   applied
+    /// - with `--staged` and `--changed`, if the later migration is committed only on this branch. The base branch is
+    ///   `origin/HEAD`, or else `main` or `master`. If none exists, each migration may be only on this branch
     /// - if the tool runs the new migration after the others, or no tool is known
     ///
     /// ## Incidents

@@ -5,7 +5,7 @@ use pgvet_syntax::ast::{Expr, ExprKind, Literal};
 
 pub(super) fn has_full_length(table: &Relation, column: &Column) -> bool {
     let Ok(length) = usize::try_from(column.sql_type.typmod - 4) else { return false };
-    let checks = table.constraints.iter().filter(|constraint| constraint.valid && constraint.enforced);
+    let checks = table.constraints.iter().filter(|constraint| constraint.holds());
     checks
         .filter_map(|constraint| match &constraint.kind {
             ConstraintKind::Check { expression, .. } => Some(expression),

@@ -24,6 +24,10 @@ impl Executor<'_> {
     ) -> Run {
         self.check_constraint_syntax(constraint, range)?;
         if let Some(name) = &constraint.name {
+            // The migration knows better whether it is there.
+            if self.catalog.relation(altering.table).constraint(&name.text).is_some_and(|known| known.may_be_gone) {
+                self.catalog.remove_constraint(altering.table, &name.text);
+            }
             // Keys look at the name when their index is made.
             if matches!(constraint.kind, ConstraintKind::Check(_) | ConstraintKind::ForeignKey(_)) {
                 self.check_constraint_is_new(altering.table, name)?;
@@ -150,6 +154,7 @@ impl Executor<'_> {
                     no_inherit: constraint.no_inherit,
                     is_local: !inherited,
                     inherited_from: u16::from(inherited),
+                    may_be_gone: false,
                 },
             );
             if checked {
@@ -278,6 +283,7 @@ impl Executor<'_> {
                 no_inherit: true,
                 is_local: !inherited,
                 inherited_from: u16::from(inherited),
+                may_be_gone: false,
             },
         );
         for (partition, child) in self.parts_of_index(index) {

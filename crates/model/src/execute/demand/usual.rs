@@ -36,7 +36,7 @@ impl Executor<'_> {
         if self.has_placeholders || columns.is_empty() || columns.len() > MOST_COLUMNS {
             return None;
         }
-        let before_it = old.constraints.iter().filter(|check| check.valid && check.enforced).map(|check| &**check);
+        let before_it = old.constraints.iter().filter(|check| check.holds()).map(|check| &**check);
         let is_kept = |check: &&Constraint| {
             check.name != *constraint && relation.constraint(&check.name).is_some_and(|found| found.valid)
         };

@@ -142,13 +142,12 @@ impl Executor<'_> {
         let relation = self.catalog.relation(table);
         let not_null =
             relation.columns.iter().filter(|column| column.not_null).map(|column| Predicate::not_null(&column.name));
-        let checks =
-            relation.constraints.iter().filter(|constraint| constraint.valid && constraint.enforced).filter_map(
-                |constraint| match &constraint.kind {
-                    ConstraintKind::Check { expression, .. } => Some(Predicate::of(expression)),
-                    _ => None,
-                },
-            );
+        let checks = relation.constraints.iter().filter(|constraint| constraint.holds()).filter_map(|constraint| {
+            match &constraint.kind {
+                ConstraintKind::Check { expression, .. } => Some(Predicate::of(expression)),
+                _ => None,
+            }
+        });
         Predicate::And(not_null.chain(checks).collect()).implies(goal)
     }
 }

@@ -4,11 +4,12 @@ use super::Code;
 use super::code::SqlCode;
 use super::rows::Row;
 use super::value::Value;
-use crate::catalog::Oid;
+use crate::catalog::{Constraint, ConstraintKind, Oid, Relation};
 use crate::effect::{Failure, UnknownReason};
 use crate::execute::executed::{CodeKind, InFile};
 use crate::execute::{Executor, Run, fail};
-use pgvet_syntax::ast::{Ast, Name, Persistence};
+use crate::routine::may_be;
+use pgvet_syntax::ast::{AlterTableAction, Ast, Name, ObjectName, Persistence};
 use pgvet_syntax::plpgsql::{HOLE, SqlText};
 use pgvet_syntax::source::TextRange;
 use pgvet_syntax::statement::is_template;
@@ -102,6 +103,7 @@ impl Executor<'_> {
             self.session = session;
         }
         self.doubt_named(&text, result.is_err());
+        code.statements.iter().for_each(|(_, statement)| self.doubt_constraints(statement));
         self.mark_unknown_parts();
         Ok(())
     }
@@ -146,6 +148,53 @@ impl Executor<'_> {
                 self.catalog.doubt(oid);
             }
             self.catalog.relation_mut(oid).unknown_parts |= lost;
+            if lost && defines {
+                self.doubt_constraints_of(oid, HOLE);
+            }
+        }
+    }
+
+    /// After a statement with names that are not known: the constraints that it may have dropped or changed.
+    fn doubt_constraints(&mut self, statement: &Ast) {
+        let Ast::AlterTable(alter) = statement else { return };
+        for command in &alter.commands {
+            let name = match &command.action {
+                AlterTableAction::DropConstraint { name, .. } => name,
+                AlterTableAction::AlterConstraint(change) => &change.name,
+                _ => continue,
+            };
+            if !name.text.contains(HOLE) && !has_hole(&alter.name) {
+                continue;
+            }
+            for oid in self.tables_that_may_be(&alter.name) {
+                self.doubt_constraints_of(oid, &name.text);
+            }
+        }
+    }
+
+    /// The tables that a name with unknown parts may mean, and those that inherit from them.
+    fn tables_that_may_be(&self, name: &ObjectName) -> Vec<Oid> {
+        let named: Vec<Oid> = if has_hole(name) {
+            let is_meant =
+                |relation: &&Arc<Relation>| relation.kind.is_table() && may_be(&name.name.text, &relation.name);
+            self.catalog.relations().filter(is_meant).map(|relation| relation.oid).collect()
+        } else {
+            self.catalog.find_relation(name, &self.session.settings.search_path()).into_iter().collect()
+        };
+        let below: Vec<Oid> = named.iter().flat_map(|oid| self.descendants(*oid)).collect();
+        named.into_iter().chain(below).collect()
+    }
+
+    /// Notes the constraints of a table that a name with unknown parts may mean.
+    fn doubt_constraints_of(&mut self, table: Oid, name: &str) {
+        let is_meant = |constraint: &Constraint| {
+            let is_listed = !matches!(constraint.kind, ConstraintKind::NotNull { .. });
+            is_listed && !constraint.may_be_gone && may_be(name, &constraint.name)
+        };
+        if self.catalog.relation(table).constraints.iter().any(|constraint| is_meant(constraint)) {
+            let constraints = &mut self.catalog.relation_mut(table).constraints;
+            constraints.update_where(is_meant, |constraint| constraint.may_be_gone = true);
+            self.catalog.doubt(table);
         }
     }
 
@@ -199,6 +248,10 @@ impl Executor<'_> {
             }
         }
     }
+}
+
+fn has_hole(name: &ObjectName) -> bool {
+    name.name.text.contains(HOLE) || name.schema.as_ref().is_some_and(|schema| schema.text.contains(HOLE))
 }
 
 /// The first word of a text.

@@ -344,6 +344,6 @@ fn is_filled(relation: &Relation, name: &SmolStr) -> bool {
 
 /// A foreign key for which every row has a row of the other table.
 fn always_finds<'c>(constraint: &'c Constraint, relation: &Relation) -> Option<&'c ForeignKeyConstraint> {
-    let key = constraint.foreign_key().filter(|_| constraint.valid && constraint.enforced)?;
+    let key = constraint.foreign_key().filter(|_| constraint.holds())?;
     key.columns.iter().all(|name| is_filled(relation, name)).then_some(key)
 }
