@@ -15,6 +15,7 @@ mod summary;
 mod unknown;
 
 use crate::catalog::{Oid, Relation, RelationKind, SqlType};
+use crate::place::Place;
 pub use branches::{Branches, Decision};
 pub use catalog_rows::CatalogRows;
 pub use change::{ChangeAction, ChangedObject, ObjectChange, RuleAction};
@@ -422,6 +423,8 @@ pub struct DataChange {
     pub rows: Rows,
     /// A trigger makes it, as at any other change of the table that the trigger is on.
     pub by_trigger: bool,
+    /// The same statement in a migration of an earlier deployment.
+    pub repeats: Option<Place>,
     pub range: TextRange,
 }
 

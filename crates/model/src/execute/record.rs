@@ -168,7 +168,15 @@ impl Executor<'_> {
         if self.catalog.relation(oid).birth.changed_in != self.deployment {
             self.catalog.relation_mut(oid).birth.changed_in = self.deployment;
         }
-        self.effects.data_changes.push(DataChange { relation, kind, changes_key, rows, by_trigger: false, range });
+        self.effects.data_changes.push(DataChange {
+            relation,
+            kind,
+            changes_key,
+            rows,
+            by_trigger: false,
+            repeats: None,
+            range,
+        });
     }
 
     /// Notes that a constraint or unique index is gone: the rows that are there still meet it.

@@ -39,7 +39,7 @@ impl Executor<'_> {
             let columns = if key.set_columns.is_empty() { &key.columns } else { &key.set_columns };
             let changes_key = kind == DataChangeKind::Update && self.is_key(referencing, Some(columns));
             let rows = changed.clone();
-            let change = DataChange { relation, kind, changes_key, rows, by_trigger: true, range };
+            let change = DataChange { relation, kind, changes_key, rows, by_trigger: true, repeats: None, range };
             self.effects.data_changes.push(change);
             if kind == DataChangeKind::Delete {
                 self.cascade(referencing, &changed, range, seen);
