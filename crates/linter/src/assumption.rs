@@ -135,6 +135,8 @@ pub enum Assumption {
     CallsForRowThough { function: SmolStr },
     /// WITH CHECK of a policy is true for users, although it depends on who they are.
     HoldsForUsers { policy: SmolStr },
+    /// Conditions let a trigger insert a row when rows of a table are deleted.
+    TriggerInserts { table: SmolStr },
     /// Only one role should insert rows of a table that belong to no user.
     OneRoleInserts { table: SmolStr },
     /// Roles write columns of a table for which no GRANT gives them the privilege.
@@ -469,6 +471,7 @@ impl Assumption {
             | Self::NoPolicyUnseen { .. }
             | Self::CallsForRowThough { .. }
             | Self::HoldsForUsers { .. }
+            | Self::TriggerInserts { .. }
             | Self::OneRoleInserts { .. }
             | Self::WritesOtherColumns { .. }
             | Self::OthersUse { .. }

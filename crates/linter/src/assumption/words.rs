@@ -145,6 +145,10 @@ impl fmt::Display for Assumption {
                 f,
                 "assumes that WITH CHECK of policy `{policy}` is true for these users, although it depends on the user"
             ),
+            Self::TriggerInserts { table } => write!(
+                f,
+                "assumes that the conditions of the trigger let it insert this row when rows of `{table}` are deleted"
+            ),
             Self::OneRoleInserts { table } => write!(
                 f,
                 "assumes that not every user may insert rows into `{table}`, although no column can say which user a row \

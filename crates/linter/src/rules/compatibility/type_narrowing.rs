@@ -93,9 +93,10 @@ fn check(context: &RuleContext<'_>, reporter: &mut Reporter<'_>) {
 fn refers_from_now_on(context: &RuleContext<'_>, change: &Retyped<'_>) -> Option<Assumption> {
     let before = context.before.get_relation(change.table.oid)?;
     let end = ahead(context, &change.table.name, Until::EndOfMigration);
-    let keys = end.get_relation(change.table.oid)?.constraints.iter().filter(|constraint| {
-        constraint.valid && constraint.enforced && before.constraint(&constraint.name).is_none()
-    });
+    let keys =
+        end.get_relation(change.table.oid)?.constraints.iter().filter(|constraint| {
+            constraint.valid && constraint.enforced && before.constraint(&constraint.name).is_none()
+        });
     let key = keys.filter_map(|constraint| constraint.foreign_key()).find(|key| key.columns.contains(change.column))?;
     let table = end.get_relation(key.referenced)?.name.clone();
     Some(Assumption::InvalidThoughReferring { column: change.column.clone(), table })
@@ -161,7 +162,11 @@ impl Loss {
                  that is {what}"
             ),
             (Self::Range | Self::Length | Self::OtherText, false) => {
-                let value = if old == Old::Updated { "the migration's UPDATE has left a value that" } else { "an existing value" };
+                let value = if old == Old::Updated {
+                    "the migration's UPDATE has left a value that"
+                } else {
+                    "an existing value"
+                };
                 format!("fails if {value} is {what}, and makes deployed code fail if it writes a value that is {what}")
             }
             (Self::Range | Self::Length | Self::OtherText, true) => {
