@@ -3,9 +3,9 @@
 use crate::assumption::{Assumption, ClosedBy};
 use crate::report::Reporter;
 use crate::rule::{RuleContext, declare_rule};
-use crate::rules::deployment::other_statements::{Until, any_later, earlier, is_about, means, rest_until};
+use crate::rules::deployment::other_statements::{Until, ahead, any_later, earlier, is_about, means, rest_until};
 use pgvet_model::effect::{ChangeAction, ChangedObject, Lock, ObjectChange, RelationName};
-use pgvet_syntax::ast::{AlterTableAction, Ast, LockMode, RowSecurity, Transaction};
+use pgvet_syntax::ast::{Ast, LockMode, Transaction};
 use smol_str::SmolStr;
 
 declare_rule! {
@@ -38,8 +38,8 @@ declare_rule! {
     ///
     /// ## Confidence
     ///
-    /// The confidence is `possible` if only the owner and roles with `BYPASSRLS` seem to use the table: no migration grants
-    /// the table to another role or forces row-level security for the owner, and no migration has created a policy for a
+    /// The confidence is `possible` if only the owner and roles with `BYPASSRLS`, such as Supabase's `service_role`, seem to
+    /// use the table: no migration grants the table to another role or forces row-level security for the owner, and no migration has created a policy for a
     /// table of the schema. The same applies if the migration revokes the privileges of other roles on the table.
     ///
     /// Every change of row-level security and policies takes an ACCESS EXCLUSIVE lock for a moment.
@@ -86,28 +86,24 @@ fn denies_all(context: &RuleContext<'_>, lock: &Lock) -> bool {
 /// policy for a table of its schema, or this one revokes the privileges of others. FORCE denies the owner access, too.
 fn closed_by(context: &RuleContext<'_>, lock: &Lock) -> Option<ClosedBy> {
     let name = &lock.relation;
-    let table = context.end().get_relation(name.oid)?;
-    let is_owner = |role: &SmolStr| table.owner.as_ref() == Some(role);
-    let is_forced = |ast: &Ast| {
-        let Ast::AlterTable(alter) = ast else { return false };
-        let mut actions = alter.commands.iter().map(|command| &command.action);
-        actions.any(|action| matches!(action, AlterTableAction::RowSecurity(RowSecurity::Force)))
-            && means(context, &alter.name, name)
-    };
-    let opens = |ast: &Ast| match ast {
-        Ast::CreatePolicy(_) => true,
-        Ast::Grant(grant) => grant.grant && is_about(context, grant, name),
-        _ => is_forced(ast),
-    };
-    let is_granted = context.end().privileges(name.oid).any(|given| !is_owner(&given.grantee));
-    if table.force_row_security || is_granted || any_later(context, opens) {
+    let end = ahead(context, &name.name, Until::EndOfMigration);
+    let table = end.get_relation(name.oid)?;
+    let is_denied = |role: &SmolStr| table.owner.as_ref() != Some(role) && !bypasses_row_security(role);
+    if table.force_row_security || end.privileges(name.oid).any(|given| is_denied(&given.grantee)) {
         return None;
     }
     let revokes = |ast: &Ast| matches!(ast, Ast::Grant(grant) if !grant.grant && is_about(context, grant, name));
     if earlier(context).any(revokes) || any_later(context, revokes) {
         return Some(ClosedBy::Revoked);
     }
-    (!context.end().has_policies_in(&table.schema)).then_some(ClosedBy::NoPolicies)
+    let has_policies =
+        end.has_policies_in(&table.schema) || any_later(context, |ast| matches!(ast, Ast::CreatePolicy(_)));
+    (!has_policies).then_some(ClosedBy::NoPolicies)
+}
+
+/// Whether row-level security is off for a role of a platform: Supabase gives its service role BYPASSRLS.
+fn bypasses_row_security(role: &str) -> bool {
+    role == "service_role"
 }
 
 /// Whether a later statement of the same transaction creates a policy for the table.

@@ -268,7 +268,7 @@ fn conjuncts<'a>(filter: impl IntoIterator<Item = &'a Expr>) -> Vec<&'a Expr> {
     let mut open: Vec<&'a Expr> = filter.into_iter().collect();
     while let Some(next) = open.pop() {
         match &next.kind {
-            ExprKind::And(parts) => open.extend(parts),
+            ExprKind::And(parts) => open.extend(parts.iter().rev()),
             _ => found.push(next),
         }
     }

@@ -33,7 +33,7 @@ impl Executor<'_> {
         }
     }
 
-    /// Whether an INSERT leaves out the rows that its first run has inserted.
+    /// Whether an INSERT skips the rows that its first run has inserted.
     pub(super) fn skips_inserted(&self, table: Oid, insert: &Insert) -> bool {
         let InsertSource::Query(query) = &insert.source else { return false };
         if matches!(query.body, QueryBody::Values(_)) {
