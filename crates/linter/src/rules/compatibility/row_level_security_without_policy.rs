@@ -96,8 +96,11 @@ fn closed_by(context: &RuleContext<'_>, lock: &Lock) -> Option<ClosedBy> {
     if earlier(context).any(revokes) || any_later(context, revokes) {
         return Some(ClosedBy::Revoked);
     }
-    let has_policies =
-        end.has_policies_in(&table.schema) || any_later(context, |ast| matches!(ast, Ast::CreatePolicy(_)));
+    let is_policy = |ast: &Ast| match ast {
+        Ast::CreatePolicy(create) => create.table.schema.as_ref().is_none_or(|own| own.text == table.schema),
+        _ => false,
+    };
+    let has_policies = end.has_policies_in(&table.schema) || any_later(context, is_policy);
     (!has_policies).then_some(ClosedBy::NoPolicies)
 }
 
