@@ -151,6 +151,18 @@ pub enum Assumption {
     CallsForRowThough { function: SmolStr },
     /// WITH CHECK of a policy is true for users, although it depends on who they are.
     HoldsForUsers { policy: SmolStr },
+    /// Conditions let a trigger insert a row when rows of a table are deleted.
+    TriggerInserts { table: SmolStr },
+    /// Only one role should insert rows of a table that belong to no user.
+    OneRoleInserts { table: SmolStr },
+    /// Roles write columns of a table for which no GRANT gives them the privilege.
+    WritesOtherColumns { table: SmolStr },
+    /// Another role than the owner uses a table, although there is evidence against it.
+    OthersUse { table: SmolStr, although: ClosedBy },
+    /// Something needs a property of an index that another index already has.
+    NeededThoughGuaranteed { index: SmolStr, by: SmolStr },
+    /// A value is not valid, although a foreign key of the same deployment allows only the values of another column.
+    InvalidThoughReferring { column: SmolStr, table: SmolStr },
     /// Restrictive policies of the table allow the command.
     RestrictiveAllows { table: SmolStr },
     /// Something looks an object up by the name in full, or compares it.
@@ -296,6 +308,16 @@ pub enum CopyEvidence {
     MovedElsewhere,
     /// Migrations write the rows of the table.
     Listed,
+}
+
+/// Evidence that only the owner of a table, and roles that bypass row-level security, use it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum ClosedBy {
+    /// No migration has created a policy for a table of the schema, or granted the table to a role.
+    NoPolicies,
+    /// The migration revokes the privileges of other roles.
+    Revoked,
 }
 
 /// Evidence against an existing row with the key of an INSERT.
@@ -503,6 +525,12 @@ impl Assumption {
             | Self::NoPolicyUnseen { .. }
             | Self::CallsForRowThough { .. }
             | Self::HoldsForUsers { .. }
+            | Self::TriggerInserts { .. }
+            | Self::OneRoleInserts { .. }
+            | Self::WritesOtherColumns { .. }
+            | Self::OthersUse { .. }
+            | Self::NeededThoughGuaranteed { .. }
+            | Self::InvalidThoughReferring { .. }
             | Self::RestrictiveAllows { .. }
             | Self::LooksUpFullName { .. }
             | Self::NeededThoughCopied { .. }

@@ -1,6 +1,6 @@
 //! Assumptions as sentences.
 
-use super::{Assumption, CopyEvidence, CreatorEvidence, KeyEvidence};
+use super::{Assumption, ClosedBy, CopyEvidence, CreatorEvidence, KeyEvidence};
 use crate::repository::IdleReason;
 use pgvet_model::effect::{FewRows, Met};
 use pgvet_model::routine::grouped;
@@ -188,6 +188,37 @@ impl fmt::Display for Assumption {
             Self::HoldsForUsers { policy } => write!(
                 f,
                 "assumes that WITH CHECK of policy `{policy}` is true for these users, although it depends on the user"
+            ),
+            Self::TriggerInserts { table } => write!(
+                f,
+                "assumes that the conditions of the trigger let it insert this row when rows of `{table}` are deleted"
+            ),
+            Self::OneRoleInserts { table } => write!(
+                f,
+                "assumes that not every user may insert rows into `{table}`, although no column can say which user a row \
+                 belongs to"
+            ),
+            Self::WritesOtherColumns { table } => write!(
+                f,
+                "assumes that users can write more columns of `{table}` than those that a GRANT of the migrations names"
+            ),
+            Self::OthersUse { table, although: ClosedBy::NoPolicies } => write!(
+                f,
+                "assumes that another role than the owner uses `{table}`, although no migration grants it to a role or \
+                 creates a policy for a table of its schema"
+            ),
+            Self::OthersUse { table, although: ClosedBy::Revoked } => write!(
+                f,
+                "assumes that another role than the owner uses `{table}`, although the migration revokes the privileges \
+                 of other roles"
+            ),
+            Self::NeededThoughGuaranteed { index, by } => {
+                write!(f, "assumes that something needs `{index}` as it is defined here, although `{by}` does the same")
+            }
+            Self::InvalidThoughReferring { column, table } => write!(
+                f,
+                "assumes that deployed code writes values to `{column}` that are not valid, although the migration adds a \
+                 foreign key to `{table}`"
             ),
             Self::RestrictiveAllows { table } => {
                 write!(f, "assumes that the restrictive policies of `{table}` allow this, too")

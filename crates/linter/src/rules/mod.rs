@@ -145,6 +145,7 @@ static RULES: &[&Rule] = &[
     &plpgsql::dynamic_ddl_on_unknown_object::RULE,
     &plpgsql::dynamic_sql_injection::RULE,
     &plpgsql::swallowed_exception::RULE,
+    &plpgsql::trigger_refers_to_deleted_row::RULE,
     &plpgsql::trigger_variable_mismatch::RULE,
     &plpgsql::unknown_column_or_table::RULE,
     // schema

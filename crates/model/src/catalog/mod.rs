@@ -9,6 +9,7 @@ mod constant;
 mod constraint;
 mod copied;
 mod doubt;
+mod earlier_change;
 mod extension;
 mod function;
 mod index;
@@ -21,6 +22,7 @@ mod named_privilege;
 mod names;
 mod one_row;
 mod platform;
+mod policy_facts;
 mod privilege;
 mod publication;
 mod relation;
@@ -37,6 +39,7 @@ pub use bounds::{Bounds, Point};
 pub use constant::Constant;
 pub use constraint::*;
 pub use copied::{Copied, Omitted};
+pub use earlier_change::EarlierChange;
 pub use function::*;
 pub use index::*;
 pub use mentions::Mention;
@@ -59,6 +62,7 @@ use extension::Extensions;
 use imbl::{OrdMap, OrdSet};
 use memo::{Generation, Memo};
 use mentions::Mentions;
+use policy_facts::PolicyFacts;
 use role::Memberships;
 use rustc_hash::FxBuildHasher;
 use serde::{Deserialize, Serialize};
@@ -118,6 +122,8 @@ pub struct Catalog {
     functions: HashMap<Oid, Arc<Function>>,
     function_names: ByName<Vec<Oid>>,
     publications: OrdMap<SmolStr, Arc<Publication>>,
+    /// The first statement of each digest that changed rows of a table.
+    earlier_changes: HashMap<Oid, OrdMap<u64, EarlierChange>>,
     extensions: Extensions,
     /// Extended statistics.
     statistics: OrdMap<QualifiedName, ExtendedStatistics>,
@@ -133,6 +139,9 @@ pub struct Catalog {
     memberships: Memberships,
     /// Relations that have, or had, row-level security.
     row_secured: OrdMap<Oid, ()>,
+    policy_facts: PolicyFacts,
+    /// Functions and the roles to which a GRANT that names them gives EXECUTE.
+    granted_by_name: OrdSet<(Oid, SmolStr)>,
     /// Names of relations that a statement dropped, renamed or moved away: using one is certainly an error.
     gone: ByName<()>,
     /// A relation was used that no statement had created: there may be more of that kind.
@@ -169,6 +178,7 @@ impl Catalog {
             functions: HashMap::new(),
             function_names: ByName::new(),
             publications: OrdMap::new(),
+            earlier_changes: HashMap::new(),
             extensions: Extensions::default(),
             statistics: OrdMap::new(),
             privileges: HashMap::new(),
@@ -178,6 +188,8 @@ impl Catalog {
             named_privileges: OrdMap::new(),
             memberships: Memberships::default(),
             row_secured: OrdMap::new(),
+            policy_facts: PolicyFacts::default(),
+            granted_by_name: OrdSet::new(),
             gone: ByName::new(),
             has_unseen: false,
             doubts: Doubts::default(),

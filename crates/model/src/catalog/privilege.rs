@@ -1,6 +1,7 @@
 //! Privileges that GRANT gave on relations and functions, those that later objects will have, and row-level security.
 
-use super::{Catalog, Oid, Relation};
+use super::{Catalog, Function, Oid, Relation};
+use crate::builtin::oid;
 use indexmap::IndexSet;
 use pgvet_syntax::ast::{NamedPrivilege, ObjectKind};
 use rustc_hash::{FxBuildHasher, FxHashSet};
@@ -116,6 +117,29 @@ impl Catalog {
                 known.push(privilege.clone());
             }
         }
+    }
+
+    /// Notes that a GRANT names a function.
+    pub fn note_granted_by_name(&mut self, function: Oid, grantees: &[SmolStr]) {
+        self.granted_by_name.extend(grantees.iter().map(|grantee| (function, grantee.clone())));
+    }
+
+    /// Whether GRANT has given a role EXECUTE on this function in particular. Not if the role gets it on all functions:
+    /// by default privileges, or because each is granted on its own, and so even functions of triggers, which nobody can
+    /// call.
+    pub fn is_execute_granted(&self, function: &Function, role: &SmolStr) -> bool {
+        let is_default = |default: &Arc<DefaultPrivilege>| {
+            default.kind == PrivilegeKind::Function
+                && default.given.grantee == *role
+                && default.schema.as_ref().is_none_or(|schema| *schema == function.schema)
+        };
+        let is_by_name = |oid: Oid| self.granted_by_name.contains(&(oid, role.clone()));
+        let is_of_trigger = |other: &Arc<Function>| {
+            matches!(other.returns.oid.0, oid::TRIGGER | oid::EVENT_TRIGGER) && other.schema == function.schema
+        };
+        is_by_name(function.oid)
+            && !self.default_privileges.iter().any(is_default)
+            && !self.functions().any(|other| is_of_trigger(other) && is_by_name(other.oid))
     }
 
     pub fn revoke(&mut self, object: Oid, taken: &[Privilege]) {

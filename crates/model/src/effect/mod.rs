@@ -15,6 +15,7 @@ mod summary;
 mod unknown;
 
 use crate::catalog::{Oid, Relation, RelationKind, SqlType};
+use crate::place::Place;
 pub use branches::{Branches, Decision};
 pub use catalog_rows::CatalogRows;
 pub use change::{ChangeAction, ChangedObject, ObjectChange, RuleAction};
@@ -424,6 +425,8 @@ pub struct DataChange {
     pub by_trigger: bool,
     /// Whether COMMIT checks a foreign key for these rows. Until then PostgreSQL treats the table as in use.
     pub checked_at_commit: bool,
+    /// The same statement in a migration of an earlier deployment.
+    pub repeats: Option<Place>,
     pub range: TextRange,
 }
 

@@ -69,6 +69,10 @@ pub enum RowsReason {
     JoinedToFew { table: SmolStr },
     /// They refer to rows of the table that the statement deletes. `of_few`: to a few of them.
     Cascade { table: SmolStr, of_few: bool },
+    /// Only rows with the same values in these columns as another row, one of which stays.
+    Duplicates { columns: Vec<SmolStr> },
+    /// The same statement has run before, and left no rows that its condition selects.
+    RunBefore,
     /// A limit, a list or an end of a range that is known only at run time.
     GivenAtRunTime,
     /// Such a part in each round of a loop that commits its rounds.
@@ -164,6 +168,8 @@ impl Rows {
             self.reason,
             R::Picked { .. }
                 | R::JoinedToFew { .. }
+                | R::Duplicates { .. }
+                | R::RunBefore
                 | R::GivenAtRunTime
                 | R::FirstRow
                 | R::Cascade { of_few: true, .. }
@@ -220,6 +226,11 @@ impl fmt::Display for RowsReason {
             Self::Cascade { table, of_few: false } => {
                 write!(f, "nothing limits how many rows refer to the deleted rows of `{table}`")
             }
+            Self::Duplicates { columns } => {
+                let columns = columns.join(", ");
+                write!(f, "it deletes only rows that repeat the values of another row in `{columns}`")
+            }
+            Self::RunBefore => f.write_str("an earlier migration has run the same statement"),
             Self::GivenAtRunTime => f.write_str("a value that is known only at run time limits the rows"),
             Self::Batch => f.write_str("each iteration of a loop commits its part"),
             Self::SystemCatalog => f.write_str("the rows are those of system catalogs"),

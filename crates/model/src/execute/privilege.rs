@@ -55,9 +55,13 @@ impl Executor<'_> {
         let Some(changed) = self.each_privilege(&kind.named(&grant.privileges), grant, objects.len()) else {
             return Ok(());
         };
+        let names_functions = kind == PrivilegeKind::Function && !grant.all_in_schema;
         for object in objects {
             if grant.grant {
                 self.catalog.grant(object, &changed);
+                if names_functions {
+                    self.catalog.note_granted_by_name(object, &grant.grantees);
+                }
             } else if !grant.grant_option {
                 self.catalog.revoke(object, &changed);
             }

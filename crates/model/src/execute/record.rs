@@ -169,7 +169,16 @@ impl Executor<'_> {
             self.catalog.relation_mut(oid).birth.changed_in = self.deployment;
         }
         let checked_at_commit = rows.bound() != Some(0) && self.is_checked_at_commit(oid, kind);
-        let change = DataChange { relation, kind, changes_key, rows, by_trigger: false, checked_at_commit, range };
+        let change = DataChange {
+            relation,
+            kind,
+            changes_key,
+            rows,
+            by_trigger: false,
+            checked_at_commit,
+            repeats: None,
+            range,
+        };
         self.effects.data_changes.push(change);
     }
 

@@ -15,6 +15,7 @@ mod handlers;
 mod inserts;
 mod listed;
 mod loops;
+mod own_objects;
 mod path;
 mod repeat;
 mod rows;

@@ -215,6 +215,7 @@ pub(super) fn nextval(schema: &str, sequence: &str, range: TextRange) -> Expr {
         filter: None,
         order_by: Vec::new(),
         window: None,
+        partition_keys: 0,
         name_range: range,
     };
     Expr { kind: ExprKind::Call(Box::new(call)), range }

@@ -232,6 +232,7 @@ impl Executor<'_> {
         }
         let using_reads = self.condition_reads(create.using.as_ref());
         let check_reads = self.condition_reads(create.check.as_ref());
+        self.catalog.note_policy(table, create.using.iter().chain(&create.check));
         let relation = self.catalog.relation_mut(table);
         if relation.policies.contains(&create.name.text) {
             let reason = format!("policy \"{}\" for table \"{}\" already exists", create.name.text, relation.name);
@@ -262,6 +263,7 @@ impl Executor<'_> {
         self.change_object(object, ChangeAction::Alter, alter.name.range);
         let using_reads = self.condition_reads(alter.using.as_ref());
         let check_reads = self.condition_reads(alter.check.as_ref());
+        self.catalog.note_policy(table, alter.using.iter().chain(&alter.check));
         let relation = self.catalog.relation_mut(table);
         let is_there = relation.policies.update(&alter.name.text, |policy| {
             if let Some(using) = &alter.using {

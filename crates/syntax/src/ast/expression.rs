@@ -97,6 +97,8 @@ pub struct FunctionCall {
     pub order_by: Vec<Expr>,
     /// Has an OVER clause; partition and order expressions of it.
     pub window: Option<Vec<Expr>>,
+    /// How many expressions of `window` are those of PARTITION BY.
+    pub partition_keys: u32,
     pub name_range: TextRange,
 }
 

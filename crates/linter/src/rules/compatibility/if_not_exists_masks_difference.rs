@@ -1,5 +1,6 @@
 //! IF NOT EXISTS of something that exists and is different.
 
+use crate::assumption::Assumption;
 use crate::report::Reporter;
 use crate::rule::{RuleContext, declare_rule};
 use crate::rules::deployment::other_statements::{Until, ahead};
@@ -57,6 +58,11 @@ declare_rule! {
     /// - an object that no migration defines completely
     ///
     /// pgvet does not compare defaults and constraints.
+    ///
+    /// ## Confidence
+    ///
+    /// The confidence is `possible` if another index of the table has everything that the statement defines. For example,
+    /// the existing index is not unique, but the primary key has the same columns.
     ///
     /// ## Other linters
     ///
@@ -312,7 +318,35 @@ fn index(context: &RuleContext<'_>, reporter: &mut Reporter<'_>, create: &Create
         }
         _ => "give the new index another name".to_owned(),
     };
-    reporter.report(name.range, message).help(help).emit();
+    let guaranteed = guaranteed_by(context, create, table, existing)
+        .map(|other| Assumption::NeededThoughGuaranteed { index: name.text.clone(), by: other.name.clone() });
+    reporter.report(name.range, message).help(help).assuming(guaranteed).emit();
+}
+
+/// Another index of the table that has everything that CREATE INDEX asks for. A unique index on the same columns in another
+/// order rejects the same rows.
+fn guaranteed_by<'c>(
+    context: &RuleContext<'c>,
+    create: &CreateIndex,
+    table: &Relation,
+    existing: &Relation,
+) -> Option<&'c Relation> {
+    let is_same_key = |other: &Relation| {
+        let wanted: Option<Vec<&SmolStr>> = create.elements.iter().map(|element| element.key.as_column()).collect();
+        let columns = other.index().and_then(|index| index.plain_columns());
+        let pair = wanted.zip(columns).filter(|_| create.unique);
+        pair.is_some_and(|(wanted, columns)| {
+            wanted.len() == columns.len() && wanted.iter().all(|column| columns.contains(column))
+        })
+    };
+    let is_enough = |other: &Relation| {
+        let Some(index) = other.index() else { return false };
+        let nulls = !create.nulls_not_distinct || index.nulls_not_distinct || index.primary;
+        let is_whole = index.valid && index.unique >= create.unique && index.predicate.is_none() && nulls;
+        is_whole && (difference(context, create, table, other).is_none() || is_same_key(other))
+    };
+    let others = table.indexes.iter().filter(|oid| **oid != existing.oid);
+    others.filter_map(|oid| context.before.get_relation(*oid)).map(|other| &**other).find(|other| is_enough(other))
 }
 
 /// What an index has that CREATE INDEX does not ask for.

@@ -1,11 +1,12 @@
 //! Row-level security enabled on a table in use that has no policy.
 
-use crate::assumption::Assumption;
+use crate::assumption::{Assumption, ClosedBy};
 use crate::report::Reporter;
 use crate::rule::{RuleContext, declare_rule};
-use crate::rules::deployment::other_statements::{Until, means, rest_until};
+use crate::rules::deployment::other_statements::{Until, ahead, any_later, earlier, is_about, means, rest_until};
 use pgvet_model::effect::{ChangeAction, ChangedObject, Lock, ObjectChange, RelationName};
 use pgvet_syntax::ast::{Ast, LockMode, Transaction};
+use smol_str::SmolStr;
 
 declare_rule! {
     /// `ENABLE ROW LEVEL SECURITY` on a table in use that has no policy when the transaction ends.
@@ -35,6 +36,12 @@ declare_rule! {
     /// - a table that has row-level security already
     /// - a table that the same transaction created, or that the same migration created and left empty
     ///
+    /// ## Confidence
+    ///
+    /// The confidence is `possible` if only the owner and roles with `BYPASSRLS`, such as Supabase's `service_role`, seem to
+    /// use the table: no migration grants the table to another role or forces row-level security for the owner, and no migration has created a policy for a
+    /// table of the schema. The same applies if the migration revokes the privileges of other roles on the table.
+    ///
     /// Every change of row-level security and policies takes an ACCESS EXCLUSIVE lock for a moment.
     /// `missing-lock-timeout` reports such a change if it can wait indefinitely for its lock.
     "row-level-security-without-policy", Compatibility, Warning,
@@ -62,7 +69,9 @@ fn check(context: &RuleContext<'_>, reporter: &mut Reporter<'_>) {
     let help = "create policies for the table before this statement, or in the same transaction";
     let is_unseen = context.before.get_relation(lock.relation.oid).is_none_or(|relation| !relation.known);
     let unseen = is_unseen.then(|| Assumption::NoPolicyUnseen { table: name.clone() });
-    reporter.report(change.range, message).relation(&lock.relation).assuming(unseen).help(help).emit();
+    let closed = closed_by(context, lock).map(|although| Assumption::OthersUse { table: name.clone(), although });
+    let finding = reporter.report(change.range, message).relation(&lock.relation).help(help);
+    finding.assuming(unseen).assuming(closed).emit();
 }
 
 /// Whether the table has no policy and gets none before the transaction ends.
@@ -71,6 +80,33 @@ fn denies_all(context: &RuleContext<'_>, lock: &Lock) -> bool {
     let already = before.is_some_and(|relation| relation.row_security || !relation.policies.is_empty());
     let follows = context.session.in_transaction() && policy_follows(context, &lock.relation);
     !already && !follows
+}
+
+/// The evidence that only the owner of the table uses it: no migration gives it to another role, and none has created a
+/// policy for a table of its schema, or this one revokes the privileges of others. FORCE denies the owner access, too.
+fn closed_by(context: &RuleContext<'_>, lock: &Lock) -> Option<ClosedBy> {
+    let name = &lock.relation;
+    let end = ahead(context, &name.name, Until::EndOfMigration);
+    let table = end.get_relation(name.oid)?;
+    let is_denied = |role: &SmolStr| table.owner.as_ref() != Some(role) && !bypasses_row_security(role);
+    if table.force_row_security || end.privileges(name.oid).any(|given| is_denied(&given.grantee)) {
+        return None;
+    }
+    let revokes = |ast: &Ast| matches!(ast, Ast::Grant(grant) if !grant.grant && is_about(context, grant, name));
+    if earlier(context).any(revokes) || any_later(context, revokes) {
+        return Some(ClosedBy::Revoked);
+    }
+    let is_policy = |ast: &Ast| match ast {
+        Ast::CreatePolicy(create) => create.table.schema.as_ref().is_none_or(|own| own.text == table.schema),
+        _ => false,
+    };
+    let has_policies = end.has_policies_in(&table.schema) || any_later(context, is_policy);
+    (!has_policies).then_some(ClosedBy::NoPolicies)
+}
+
+/// Whether row-level security is off for a role of a platform: Supabase gives its service role BYPASSRLS.
+fn bypasses_row_security(role: &str) -> bool {
+    role == "service_role"
 }
 
 /// Whether a later statement of the same transaction creates a policy for the table.

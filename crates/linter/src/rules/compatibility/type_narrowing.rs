@@ -3,8 +3,8 @@
 use crate::assumption::Assumption;
 use crate::report::Reporter;
 use crate::rule::{RuleContext, declare_rule};
-use crate::rules::deployment::other_statements::is_column_made_here;
-use crate::rules::deployment::retyped::retyped;
+use crate::rules::deployment::other_statements::{Until, ahead, is_column_made_here};
+use crate::rules::deployment::retyped::{Retyped, retyped};
 use pgvet_model::builtin::type_by_oid;
 use pgvet_model::catalog::SqlType;
 use pgvet_model::effect::{FewRows, Using};
@@ -19,7 +19,7 @@ declare_rule! {
     /// The migration fails at the first value that does not fit, or silently changes the values. For example, numbers
     /// are rounded, the time of day is cut off, or points in time become local times without a time zone. Rounding can
     /// also fail: 99.99 does not fit into `numeric(3,1)`, because it is rounded to 100.0. `USING` can convert existing
-    /// values. However, deployed code continues to write values of the old type, and its statements fail after the
+    /// values, and `USING left(name, 100)` or `USING name::varchar(100)` cuts those that are too long without an error. However, deployed code continues to write values of the old type, and its statements fail after the
     /// commit if a value does not fit.
     ///
     /// ## Example
@@ -51,6 +51,11 @@ declare_rule! {
     /// - the rewrite that the change causes, which `type-change-rewrites-table` reports
     /// - labels that a new enum lacks, which `enum-value-renamed-or-removed` reports
     ///
+    /// ## Confidence
+    ///
+    /// The confidence is `possible` if the values are texts, and the same migration adds a foreign key from the column to a
+    /// column of the new type: values of other forms would refer to no row.
+    ///
     /// ## Other linters
     ///
     /// squawk and pgls report every type change. pgvet distinguishes between changes that cost time and changes that
@@ -74,12 +79,53 @@ fn check(context: &RuleContext<'_>, reporter: &mut Reporter<'_>) {
             "changing `{}.{}` from {from} to {to} {}",
             change.table.name,
             change.column,
-            loss.consequence(change.using != Using::Absent, change.updated, &to)
+            loss.consequence(Old::of(&change, loss), &to)
         );
-        let help = loss.help(change.updated || change.using != Using::Absent);
+        let help = loss.help(Old::of(&change, loss));
+        let refers = loss == Loss::OtherText;
+        let referring = refers.then(|| refers_from_now_on(context, &change)).flatten();
         let is_empty = change.table.few == Some(FewRows::FoundEmpty);
         let unwritten = is_empty.then(|| Assumption::WrittenThoughEmpty { table: change.table.name.clone() });
-        reporter.report(change.range, message).relation(change.table).help(help).assuming(unwritten).emit();
+        let finding = reporter.report(change.range, message).relation(change.table).help(help);
+        finding.assuming(referring).assuming(unwritten).emit();
+    }
+}
+
+/// The evidence that all old values are valid: a foreign key that the migration adds allows only the values of another
+/// column, which has the new type.
+fn refers_from_now_on(context: &RuleContext<'_>, change: &Retyped<'_>) -> Option<Assumption> {
+    let before = context.before.get_relation(change.table.oid)?;
+    let end = ahead(context, &change.table.name, Until::EndOfMigration);
+    let keys =
+        end.get_relation(change.table.oid)?.constraints.iter().filter(|constraint| {
+            constraint.valid && constraint.enforced && before.constraint(&constraint.name).is_none()
+        });
+    let key = keys.filter_map(|constraint| constraint.foreign_key()).find(|key| key.columns.contains(change.column))?;
+    let table = end.get_relation(key.referenced)?.name.clone();
+    Some(Assumption::InvalidThoughReferring { column: change.column.clone(), table })
+}
+
+/// What the migration does with old values.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Old {
+    /// Nothing but the conversion.
+    Converted,
+    /// An UPDATE before.
+    Updated,
+    /// USING computes them.
+    Computed,
+    /// USING cuts those that are too long.
+    Cut,
+}
+
+impl Old {
+    fn of(change: &Retyped<'_>, loss: Loss) -> Self {
+        match change.using {
+            _ if change.cuts && loss == Loss::Length => Self::Cut,
+            Using::Cast | Using::Computed => Self::Computed,
+            Using::Absent if change.updated => Self::Updated,
+            Using::Absent => Self::Converted,
+        }
     }
 }
 
@@ -110,11 +156,20 @@ impl Loss {
     }
 
     /// What happens to existing values, unless USING says so, and to those that deployed code writes.
-    fn consequence(self, using: bool, updated: bool, to: &str) -> String {
+    fn consequence(self, old: Old, to: &str) -> String {
         let what = self.what(to);
+        let using = matches!(old, Old::Computed | Old::Cut);
         match (self, using) {
+            (Self::Length, true) if old == Old::Cut => format!(
+                "cuts existing values that are {what} without an error, and makes deployed code fail if it writes a value \
+                 that is {what}"
+            ),
             (Self::Range | Self::Length | Self::OtherText, false) => {
-                let value = if updated { "the migration's UPDATE has left a value that" } else { "an existing value" };
+                let value = if old == Old::Updated {
+                    "the migration's UPDATE has left a value that"
+                } else {
+                    "an existing value"
+                };
                 format!("fails if {value} is {what}, and makes deployed code fail if it writes a value that is {what}")
             }
             (Self::Range | Self::Length | Self::OtherText, true) => {
@@ -149,10 +204,14 @@ impl Loss {
         }
     }
 
-    /// The next step; `converted` if the migration itself corrects existing values.
-    fn help(self, converted: bool) -> &'static str {
+    /// The next step.
+    fn help(self, old: Old) -> &'static str {
         match self {
-            Self::Range | Self::Length | Self::OtherText if converted => {
+            Self::Length if old == Old::Cut => {
+                "first deploy code that writes only values that fit the new type, then find the values that USING would \
+                 cut and correct them, then run this migration"
+            }
+            Self::Range | Self::Length | Self::OtherText if old != Old::Converted => {
                 "first deploy code that writes only values that fit the new type, then run this migration"
             }
             Self::Range | Self::Length | Self::OtherText => {

@@ -4,7 +4,7 @@ use crate::assumption::Assumption;
 use crate::cause::Cause;
 use crate::report::{Finding, Reporter};
 use crate::rule::{RoutineContext, RuleContext, declare_rule};
-use crate::rules::deployment::other_statements::any_later;
+use crate::rules::deployment::other_statements::{Until, ahead, any_later};
 use crate::rules::size::one_row::{reads_one_row, stores_total, takes_one_row};
 use crate::rules::text::identifier;
 use crate::settings::Settings;
@@ -17,6 +17,7 @@ use pgvet_syntax::plpgsql::HOLE;
 use pgvet_syntax::source::TextRange;
 use smol_str::SmolStr;
 use std::fmt::Write;
+use std::sync::Arc;
 
 declare_rule! {
     /// `UPDATE`, `DELETE` or `MERGE` of all rows, or of an unlimited number of rows, of a table that is in use.
@@ -80,6 +81,8 @@ declare_rule! {
     ///   (`SELECT version INTO current FROM schema_version`)
     /// - all rows are set to the same aggregate over another table (`SET n = (SELECT count(*) FROM other)`), which also
     ///   suggests that the table has one row
+    /// - the statement deletes only rows that repeat the values of another row in some columns, and keeps one of them
+    /// - an earlier migration has run the same statement, and left no rows that its condition selects
     /// - the statement is in a function that is called regularly, and pgvet does not know how many rows match its
     ///   condition
     ///
@@ -116,6 +119,7 @@ fn check(context: &RuleContext<'_>, reporter: &mut Reporter<'_>) {
             }
             () => None,
         };
+        let help = help_with_duplicates(context, change).unwrap_or(help);
         let cause = Cause::Work { relation: table.oid, transaction: context.transaction() };
         let mut finding = reporter.report(change.range, message).relation(table).grows().help(help).caused_by(cause);
         for read in context.effects.reads.iter().filter(|read| read.range == change.range) {
@@ -128,8 +132,31 @@ fn check(context: &RuleContext<'_>, reporter: &mut Reporter<'_>) {
                 finding = finding.label(change.range, message);
             }
         }
+        if let Some(place) = change.repeats {
+            finding = finding.label_in(place.file, place.range, "an earlier migration runs the same statement");
+        }
         assume(finding, change, context.settings, against).emit();
     }
+}
+
+/// The next step for a DELETE of duplicates that a unique index of the same transaction needs: batches alone leave time
+/// for new duplicates.
+fn help_with_duplicates(context: &RuleContext<'_>, change: &DataChange) -> Option<String> {
+    let RowsReason::Duplicates { columns } = &change.rows.reason else { return None };
+    let end = ahead(context, &change.relation.name, Until::Commit);
+    let table = end.get_relation(change.relation.oid)?;
+    let is_needed = |index: &&Arc<Relation>| {
+        let key = index.index().and_then(|index| index.plain_columns()).unwrap_or_default();
+        let is_new = context.before.get_relation(index.oid).is_none();
+        is_new && key.len() == columns.len() && key.iter().all(|column| columns.contains(column))
+    };
+    let mut indexes = table.unique_indexes.iter().filter_map(|oid| end.get_relation(*oid));
+    let index = indexes.find(is_needed)?;
+    Some(format!(
+        "if there are many duplicates, first delete most of them in batches, each in its own transaction, and keep this \
+         statement: it must delete those that appear in the meantime in the same transaction that creates `{}`",
+        index.name
+    ))
 }
 
 /// Whether a statement itself changes so many rows of a table in use that others have to wait for them.
@@ -260,6 +287,9 @@ fn help(change: &DataChange, ast: &Ast, relation: Option<&Relation>, in_function
             format!(
                 "insert the source rows in batches, {how}, and give DO UPDATE a WHERE clause that excludes unchanged rows"
             )
+        }
+        DataChangeKind::Delete if matches!(change.rows.reason, RowsReason::Duplicates { .. }) => {
+            format!("if there are many duplicates, delete them in batches with the same condition, {how}")
         }
         DataChangeKind::Delete if change.rows.extent == Extent::All => format!(
             "{one}delete in batches of a few thousand rows, {how}:\n    {batch}\n\

@@ -3,11 +3,12 @@
 use crate::rule::RuleContext;
 use crate::rules::deployment::names::{Names, may_name};
 use crate::rules::text::enumerate;
-use pgvet_model::catalog::{Catalog, Oid, Relation, RelationKind, TEMPORARY_SCHEMA};
+use pgvet_model::catalog::{Catalog, Oid, PrivilegeKind, Relation, RelationKind, TEMPORARY_SCHEMA};
 use pgvet_model::effect::{RelationName, RemovedObject, RenamedObject};
 use pgvet_model::routine::{Ending, Outline, Trial, may_make};
 use pgvet_syntax::ast::{
-    AlterTable, AlterTableAction, Ast, ColumnDef, Drop, Expr, ExprKind, ObjectKind, ObjectName, Part, TableElement,
+    AlterTable, AlterTableAction, Ast, ColumnDef, Drop, Expr, ExprKind, Grant, ObjectKind, ObjectName, Part,
+    TableElement,
 };
 use pgvet_syntax::statement::Statement;
 use smol_str::SmolStr;
@@ -243,6 +244,17 @@ fn calls_code(context: &RuleContext<'_>, ast: &Ast) -> bool {
 
 fn in_file<'a>(context: &RuleContext<'a>, statement: &Statement) -> &'a str {
     context.migration.file.text.get(statement.range.as_usize()).unwrap_or_default()
+}
+
+/// Whether GRANT or REVOKE is about the table, or all tables of its schema.
+pub(crate) fn is_about(context: &RuleContext<'_>, grant: &Grant, table: &RelationName) -> bool {
+    if PrivilegeKind::of(grant.kind) != Some(PrivilegeKind::Table) {
+        return false;
+    }
+    if grant.all_in_schema {
+        return grant.objects.iter().any(|schema| schema.name.text == table.schema);
+    }
+    grant.objects.iter().any(|name| means(context, name, table))
 }
 
 /// Whether a name in another statement of the migration means this relation, under its name here.

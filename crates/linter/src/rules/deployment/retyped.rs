@@ -4,7 +4,7 @@ use super::other_statements::{earlier, means};
 use crate::rule::RuleContext;
 use pgvet_model::catalog::SqlType;
 use pgvet_model::effect::{RelationName, RemovedObject, Rewrite, RewriteCause, Using, Visibility};
-use pgvet_syntax::ast::{AlterTableAction, Ast, LockMode};
+use pgvet_syntax::ast::{AlterTableAction, Ast, Expr, ExprKind, LockMode};
 use pgvet_syntax::source::TextRange;
 use smol_str::SmolStr;
 
@@ -18,6 +18,8 @@ pub(crate) struct Retyped<'c> {
     pub(crate) range: TextRange,
     /// What USING says of old values.
     pub(crate) using: Using,
+    /// Whether USING cuts texts that are too long, as `left()` and an explicit cast to `varchar(n)` do.
+    pub(crate) cuts: bool,
     /// An earlier statement of the migration changes old values.
     pub(crate) updated: bool,
 }
@@ -48,7 +50,8 @@ pub(crate) fn retyped<'c>(context: &'c RuleContext<'_>) -> Vec<Retyped<'c>> {
             let range = place(context, &column.name).unwrap_or(lock.range);
             let (column, to) = (&column.name, column.sql_type);
             let (using, updated) = (using(context, table, column), is_updated(context, table, column));
-            found.push(Retyped { table, column, from, to, range, using, updated });
+            let cuts = using_expression(context, column).is_some_and(|using| cuts_text(using));
+            found.push(Retyped { table, column, from, to, range, using, cuts, updated });
         }
     }
     found
@@ -77,6 +80,42 @@ fn is_updated(context: &RuleContext<'_>, table: &RelationName, name: &str) -> bo
         update.assignments.iter().any(|assignment| assignment.column.text == name)
             && means(context, &update.table.name, table)
     })
+}
+
+/// The expression of USING, if the statement itself has one.
+fn using_expression<'c>(context: &RuleContext<'c>, name: &str) -> Option<&'c Expr> {
+    let Ast::AlterTable(alter) = context.ast else { return None };
+    alter.commands.iter().find_map(|command| match &command.action {
+        AlterTableAction::AlterColumnType { column, using, .. } if column.text == name => using.as_ref(),
+        _ => None,
+    })
+}
+
+/// Whether an expression keeps only a part of a text. An explicit cast to a type with a length does so without an error.
+///
+/// Source: PostgreSQL 18, `src/backend/utils/adt/varchar.c`, `varchar` and `bpchar`.
+fn cuts_text(using: &Expr) -> bool {
+    let mut found = false;
+    using.walk(&mut |part| {
+        found |= match &part.kind {
+            ExprKind::Call(call) => {
+                matches!(call.name.as_str(), "left" | "right" | "substr" | "substring")
+                    && call.arguments.first().is_some_and(|text| names_column(&text.value))
+            }
+            ExprKind::Cast { operand, target } => {
+                let has_length = !target.modifiers.is_empty() && !target.is_array;
+                has_length && matches!(target.name.as_str(), "varchar" | "bpchar") && names_column(operand)
+            }
+            _ => false,
+        };
+    });
+    found
+}
+
+fn names_column(expression: &Expr) -> bool {
+    let mut found = false;
+    expression.walk(&mut |part| found |= matches!(part.kind, ExprKind::Column(_)));
+    found
 }
 
 fn place(context: &RuleContext<'_>, name: &str) -> Option<TextRange> {

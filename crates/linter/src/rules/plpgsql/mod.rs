@@ -11,5 +11,6 @@ mod scope;
 pub mod swallowed_exception;
 mod taint;
 mod target;
+pub mod trigger_refers_to_deleted_row;
 pub mod trigger_variable_mismatch;
 pub mod unknown_column_or_table;

@@ -4,12 +4,13 @@ use super::api_roles::is_api_role;
 use crate::assumption::Assumption;
 use crate::report::Reporter;
 use crate::rule::{RuleContext, declare_rule};
-use crate::rules::deployment::other_statements::{any_later, means};
-use pgvet_model::catalog::{Catalog, Policy, Relation};
+use crate::rules::deployment::other_statements::{any_later, is_about, means};
+use pgvet_model::catalog::{Catalog, PUBLIC, Policy, Privilege, PrivilegeKind, Relation};
 use pgvet_model::effect::{ChangeAction, ChangedObject, RelationName};
 use pgvet_syntax::ast::{Ast, BooleanTest, Expr, ExprKind, Literal, ObjectKind, OperatorForm, Part, QueryBody};
 use pgvet_syntax::source::TextRange;
 use smol_str::SmolStr;
+use std::sync::Arc;
 
 declare_rule! {
     /// A permissive policy for writes has a condition that is always true.
@@ -58,6 +59,10 @@ declare_rule! {
     /// `--confidence possible`:
     ///
     /// - A restrictive policy for the same command and role also limits the rows.
+    /// - The policy only lets users insert any row, and no column of the table can say which user a row belongs to: no foreign
+    ///   key leads to a table of users, no default is the current user, and no policy of the project compares a column of
+    ///   this name with the current user. Public forms have such policies on purpose.
+    /// - `GRANT` gives the roles of the policy the privilege only on some columns.
     /// - `WITH CHECK` depends only on the user, such as `is_editor()`, and not on the new row. Users for whom it is false
     ///   cannot change rows.
     ///
@@ -105,6 +110,7 @@ fn report(
     };
     let range = if is_written(open.condition) { open.condition.range } else { name_range };
     let users = users(&policy.roles);
+    let has_owners = context.after.may_have_owners(relation);
     let Open { privilege, what, .. } = open;
     let message = format!("with policy `{}`, {users} with {privilege} on `{}` can {what}", policy.name, table.name);
     let help = match open.limit.filter(|limit| is_written(limit)) {
@@ -113,11 +119,18 @@ fn report(
              USING ({})",
             one_line(context.text(limit.range)),
         ),
+        None if !has_owners => help_without_owners(&policy, table, open.commands == INSERT),
         None => "in USING and WITH CHECK, compare a column with the current user, for example `owner = current_user`, \
                  or `author = auth.uid()` in Supabase. If everybody may only read the rows, make the policy FOR SELECT"
             .to_owned(),
     };
     let mut finding = reporter.report(range, message).help(help);
+    if !has_owners && open.commands == INSERT {
+        finding = finding.assuming(Assumption::OneRoleInserts { table: table.name.clone() });
+    }
+    if writes_only_columns(context, table, &policy, open.commands) {
+        finding = finding.assuming(Assumption::WritesOtherColumns { table: table.name.clone() });
+    }
     if open.by_user {
         finding = finding.assuming(Assumption::HoldsForUsers { policy: policy.name.clone() });
     }
@@ -125,6 +138,53 @@ fn report(
         finding = finding.assuming(Assumption::RestrictiveAllows { table: table.name.clone() });
     }
     finding.emit();
+}
+
+/// The commands that a policy opens.
+const INSERT: &[&str] = &["insert"];
+const UPDATE: &[&str] = &["update"];
+const DELETE: &[&str] = &["delete"];
+const WRITES: &[&str] = &["insert", "update", "delete"];
+
+/// The next step for a table without a column that says which user a row belongs to.
+fn help_without_owners(policy: &Policy, table: &RelationName, inserts: bool) -> String {
+    let (policy, table) = (&policy.name, &table.name);
+    if inserts {
+        return format!(
+            "no column of `{table}` can be compared with the current user. If only some roles insert rows, name them in \
+             the TO clause of policy `{policy}`, and GRANT INSERT on the table only to them. To accept rows from everybody, \
+             GRANT INSERT only on the columns that they may fill"
+        );
+    }
+    format!(
+        "no column of `{table}` can be compared with the current user. Name the roles that may change rows in the TO clause \
+         of policy `{policy}`, and GRANT the privileges on the table only to them, or add a column for the owner of each row. \
+         If everybody may only read the rows, make the policy FOR SELECT"
+    )
+}
+
+/// Whether GRANT gives the roles of a policy the privilege for each of the commands only on some columns, as far as the
+/// migrations show. There is no DELETE of columns.
+fn writes_only_columns(context: &RuleContext<'_>, table: &RelationName, policy: &Policy, commands: &[&str]) -> bool {
+    let is_public = |role: &SmolStr| role == PUBLIC;
+    let is_of_policy = |role: &SmolStr| {
+        policy.roles.is_empty() || is_public(role) || policy.roles.iter().any(|own| is_public(own) || own == role)
+    };
+    let is_command = |privilege: &str| commands.contains(&privilege);
+    let is_given = |whole: bool| {
+        let of_role = |given: &&Arc<Privilege>| is_of_policy(&given.grantee) && given.column.is_none() == whole;
+        let mut given = context.after.privileges(table.oid).filter(of_role);
+        let is_granted_here = |ast: &Ast| {
+            let Ast::Grant(grant) = ast else { return false };
+            let names = || PrivilegeKind::Table.named(&grant.privileges);
+            grant.grant
+                && grant.grantees.iter().any(is_of_policy)
+                && is_about(context, grant, table)
+                && names().iter().any(|(name, column)| is_command(name) && column.is_none() == whole)
+        };
+        given.any(|given| is_command(&given.privilege)) || any_later(context, is_granted_here)
+    };
+    is_given(false) && !is_given(true)
 }
 
 /// A text without line breaks.
@@ -180,6 +240,8 @@ struct Open<'p> {
     limit: Option<&'p Expr>,
     /// Whether it depends on the user alone.
     by_user: bool,
+    /// The commands for which the condition is always true.
+    commands: &'static [&'static str],
 }
 
 /// What a policy opens by a condition that is always true. Without WITH CHECK, new rows have to satisfy USING.
@@ -187,14 +249,21 @@ struct Open<'p> {
 /// Source: PostgreSQL 18 documentation, CREATE POLICY, "Policies Applied by Command Type".
 fn open<'p>(policy: &'p Policy, relation: &Relation) -> Option<Open<'p>> {
     let (using, check) = (policy.using.as_deref(), policy.check.as_deref());
-    let open = |condition, privilege, what| Open { condition, privilege, what, limit: None, by_user: false };
+    let of = |commands, condition, privilege, what| Open {
+        condition,
+        privilege,
+        what,
+        limit: None,
+        by_user: false,
+        commands,
+    };
     let always = |condition: Option<&'p Expr>| condition.filter(|condition| is_true(condition));
     let limit = check.filter(|check| !is_true(check));
     match policy.command.as_str() {
-        "insert" => Some(open(always(check)?, "the INSERT privilege", "insert any row")),
-        "delete" => Some(open(always(using)?, "the DELETE privilege", "delete all its rows")),
+        "insert" => Some(of(INSERT, always(check)?, "the INSERT privilege", "insert any row")),
+        "delete" => Some(of(DELETE, always(using)?, "the DELETE privilege", "delete all its rows")),
         "update" => match (always(using), limit) {
-            (Some(condition), None) => Some(open(condition, "the UPDATE privilege", "change all its rows")),
+            (Some(condition), None) => Some(of(UPDATE, condition, "the UPDATE privilege", "change all its rows")),
             (Some(_), Some(limit)) if is_literally(limit, false) => None,
             (Some(condition), Some(limit)) => {
                 let by_user = !depends_on_row(limit);
@@ -203,19 +272,19 @@ fn open<'p>(policy: &'p Policy, relation: &Relation) -> Option<Open<'p>> {
                 } else {
                     "change any of its rows to one that satisfies WITH CHECK"
                 };
-                Some(Open { limit: Some(limit), by_user, ..open(condition, "the UPDATE privilege", what) })
+                Some(Open { limit: Some(limit), by_user, ..of(UPDATE, condition, "the UPDATE privilege", what) })
             }
             (None, _) => {
                 let condition = always(check).filter(|_| using.is_some() || lets_update(relation))?;
-                Some(open(condition, "the UPDATE privilege", "write any values into the rows that it can change"))
+                Some(of(UPDATE, condition, "the UPDATE privilege", "write any values into the rows that it can change"))
             }
         },
         _ => match (always(using), limit) {
-            (Some(condition), None) => Some(open(condition, "privileges", "read and write all its rows")),
+            (Some(condition), None) => Some(of(WRITES, condition, "privileges", "read and write all its rows")),
             (Some(condition), Some(_)) => {
-                Some(Open { limit, ..open(condition, "privileges", "read and delete all its rows") })
+                Some(Open { limit, ..of(DELETE, condition, "privileges", "read and delete all its rows") })
             }
-            (None, _) => Some(open(always(check)?, "the INSERT privilege", "insert any row")),
+            (None, _) => Some(of(INSERT, always(check)?, "the INSERT privilege", "insert any row")),
         },
     }
 }

@@ -89,7 +89,8 @@ declare_rule! {
     ///   rows that its foreign keys change.
     /// - The deadlock is about rows of a table, and the migration changes only some of these rows.
     /// - Only a function locks in the opposite order, and nothing shows that deployed code calls it: no trigger, policy,
-    ///   default, view, query of the project, explicit `GRANT EXECUTE` or `calls-per-hour`.
+    ///   default, view, query of the project, `calls-per-hour` or `GRANT EXECUTE` on this function in particular. A role that
+    ///   has `EXECUTE` on all functions, or by default, shows no call.
     /// - Only an INSERT into or UPDATE of a lookup table locks in the opposite order. The rows of a lookup table are
     ///   inserted by migrations.
     /// - The application takes its two locks in one statement, its foreign keys, triggers and views included. This

@@ -1,10 +1,12 @@
 //! A table is altered after its rows were changed.
 
 use super::{first_words, split_help};
+use crate::assumption::Assumption;
 use crate::report::Reporter;
 use crate::rule::{RuleContext, declare_rule};
 use crate::rules::statement::locks::assumed_transaction;
-use pgvet_model::effect::{Lock, LockCause};
+use crate::rules::text::sql_name;
+use pgvet_model::effect::{Lock, LockCause, RowsReason};
 use pgvet_model::session::Change;
 use pgvet_syntax::ast::Ast;
 
@@ -41,6 +43,11 @@ declare_rule! {
     /// - changes that a WHERE clause limits
     /// - tables that the same transaction created, unless a deferred foreign key check is pending
     /// - tables that the transaction alters before it changes their rows, which `work-after-strong-lock` reports
+    ///
+    /// ## Confidence
+    ///
+    /// The confidence is `possible` if something suggests that the transaction has changed few rows: a condition compares a
+    /// column with a value, only duplicates are deleted, or an earlier migration has run the same statement.
     "mixed-ddl-and-bulk-dml", Transaction, Warning,
     {
         sources: &["bytebase/statement.disallow-mix-in-ddl-dml", "gitlab/migrations_with_ddl_and_dml"],
@@ -86,8 +93,17 @@ fn check(context: &RuleContext<'_>, reporter: &mut Reporter<'_>) {
             );
             let finding = reporter.report(first_words(context), message).relation(&lock.relation);
             let finding = finding.label_in(change.place.file, change.place.range, "the rows are changed here");
-            let finding = finding.assuming(assumed_transaction(context, change.place));
-            finding.help(split_help(context, "this statement")).emit();
+            let few = change.rows.may_be_few().then(|| Assumption::many(name, &change.rows));
+            let finding = finding.assuming(assumed_transaction(context, change.place)).assuming(few);
+            let help = match change.rows.reason {
+                RowsReason::Duplicates { .. } => format!(
+                    "begin the transaction with LOCK TABLE {} IN SHARE ROW EXCLUSIVE MODE: in separate transactions, new \
+                     duplicates can appear in between",
+                    sql_name(context, &lock.relation)
+                ),
+                _ => split_help(context, "this statement"),
+            };
+            finding.help(help).emit();
             return;
         }
     }

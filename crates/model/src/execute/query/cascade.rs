@@ -40,7 +40,16 @@ impl Executor<'_> {
             let changes_key = kind == DataChangeKind::Update && self.is_key(referencing, Some(columns));
             let rows = changed.clone();
             let checked_at_commit = self.is_checked_at_commit(referencing, kind);
-            let change = DataChange { relation, kind, changes_key, rows, by_trigger: true, checked_at_commit, range };
+            let change = DataChange {
+                relation,
+                kind,
+                changes_key,
+                rows,
+                by_trigger: true,
+                checked_at_commit,
+                repeats: None,
+                range,
+            };
             self.effects.data_changes.push(change);
             if kind == DataChangeKind::Delete {
                 self.cascade(referencing, &changed, range, seen);

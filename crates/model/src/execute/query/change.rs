@@ -2,6 +2,7 @@
 
 use super::after::ChangedRows;
 use super::rows::{Joined, MemberRead, Wanted};
+use super::same_change::{left_by_first_run, tests_what_it_sets};
 use super::values::RowChange;
 use super::{Depth, Env};
 use crate::builtin::{self, SystemRelationKind};
@@ -74,7 +75,13 @@ impl Executor<'_> {
                 if rows.is_whole() { Rows { extent: Extent::UnknownPart, ..rows.clone() } } else { rows.clone() };
             self.note_change(table, change, updates, env.depth, insert.range);
         }
+        let mut earlier = None;
+        if env.depth == Depth::Run && !rows.is_few() && self.skips_inserted(table, insert) {
+            earlier = self.earlier_same(table, insert, insert.range);
+            rows = if earlier.is_some() { Rows::unknown_part(RowsReason::RunBefore) } else { rows };
+        }
         self.note_change(table, &insertion, rows, env.depth, insert.range);
+        self.note_earlier(table, insert.range, earlier);
         if env.depth == Depth::Run {
             self.note_generated_keys(table, &insertion.given);
         }
@@ -102,13 +109,19 @@ impl Executor<'_> {
         self.expressions(values.chain(&update.filter), &env)?;
         self.output(&update.returning, &env)?;
         let row_change = RowChange::update(&update.assignments, &update.table);
-        let (rows, reads) = self.rows_of_change(&env, (table, &update.table), update.filter.as_ref());
+        let (mut rows, reads) = self.rows_of_change(&env, (table, &update.table), update.filter.as_ref());
+        let mut earlier = None;
+        if env.depth == Depth::Run && !rows.is_few() {
+            earlier = self.earlier_same(table, update, update.keyword).filter(|_| tests_what_it_sets(update));
+            rows = if earlier.is_some() { left_by_first_run(rows) } else { rows };
+        }
         self.change(table, &row_change, env.depth)?;
         if env.depth == Depth::Run {
             self.hold_assigned(table, update, &rows);
             self.note_reads(reads, Some(update.keyword));
         }
         self.note_change(table, &row_change, rows, env.depth, update.keyword);
+        self.note_earlier(table, update.keyword, earlier);
         Ok(())
     }
 
@@ -123,7 +136,13 @@ impl Executor<'_> {
         self.expressions(&delete.filter, &env)?;
         self.output(&delete.returning, &env)?;
         let row_change = RowChange::new(DataChangeKind::Delete, delete.table.only, delete.table.name.range());
-        let (rows, reads) = self.rows_of_change(&env, (table, &delete.table), delete.filter.as_ref());
+        let (mut rows, reads) = self.rows_of_change(&env, (table, &delete.table), delete.filter.as_ref());
+        let mut earlier = None;
+        if env.depth == Depth::Run && !rows.is_few() {
+            earlier = self.earlier_same(table, delete, delete.keyword).filter(|_| delete.filter.is_some());
+            rows = self.of_duplicates(table, delete, rows);
+            rows = if earlier.is_some() { left_by_first_run(rows) } else { rows };
+        }
         self.change(table, &row_change, env.depth)?;
         if env.depth == Depth::Run {
             self.note_reads(reads, Some(delete.keyword));
@@ -133,6 +152,7 @@ impl Executor<'_> {
         }
         let empties = env.depth == Depth::Run && rows.extent == Extent::All;
         self.note_change(table, &row_change, rows, env.depth, delete.keyword);
+        self.note_earlier(table, delete.keyword, earlier);
         // Last: the statement itself has all of the rows before it.
         if empties {
             self.note_deleted(table, delete.table.only);
@@ -152,6 +172,14 @@ impl Executor<'_> {
         }
         let joined = Joined::new(self, env, Some(target), env.from, filter);
         (joined.rows_of(0), joined.reads(Wanted::default()))
+    }
+
+    /// The rows of a DELETE that keeps one row of each key.
+    fn of_duplicates(&self, table: Oid, delete: &Delete, rows: Rows) -> Rows {
+        match self.key_of_duplicates(table, delete) {
+            Some(columns) if rows.bound().is_none() => Rows::unknown_part(RowsReason::Duplicates { columns }),
+            _ => rows,
+        }
     }
 
     /// Notes a DELETE of all rows, unless a policy, a rule or a trigger may keep some of them.

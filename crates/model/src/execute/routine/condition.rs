@@ -143,16 +143,14 @@ impl Executor<'_> {
     pub(super) fn lookup(&self, function: &str, text: &str) -> Option<Value> {
         // `to_regprocedure` names the types of the arguments, too.
         let name = object_name(text.split('(').next().unwrap_or(text));
+        let is_meant = |schema: &str| name.schema.as_ref().is_none_or(|own| own.text == schema);
         let found = match function {
             "to_regclass" => self.find(&name).is_some(),
             "to_regtype" => {
                 crate::builtin::type_by_name(&name.name.text).is_some() || self.find_type_named(&name).is_some()
             }
             "to_regnamespace" => self.catalog.has_schema(&name.name.text),
-            _ => {
-                let mut named = self.catalog.functions_with_name(&name.name.text);
-                named.any(|function| name.schema.as_ref().is_none_or(|schema| schema.text == function.schema))
-            }
+            _ => self.has_function_named(&name.name.text, is_meant),
         };
         let schema = name.schema_name().or((function == "to_regnamespace").then_some(&name.name.text));
         self.certain(found, schema).map(|found| if found { Value::Text(text.to_owned()) } else { Value::Null })

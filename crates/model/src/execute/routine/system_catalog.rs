@@ -1,5 +1,6 @@
 //! Answers questions to the system catalogs and the information schema about the existence of a row.
 
+use crate::builtin::BuiltinTypeKind;
 use crate::catalog::{Column, Relation, RelationKind, TypeDef, TypeKind};
 use crate::execute::Executor;
 use pgvet_syntax::ast::{Expr, ExprKind, FromItem, Literal, OperatorForm, Query, QueryBody, SubqueryKind};
@@ -253,14 +254,17 @@ impl Executor<'_> {
             return None;
         }
         let table = question.get(&["indexname"]).and(question.get(&["tablename"]));
-        Some(self.asked(Some(name)).any(|relation| {
+        let found = self.asked(Some(name)).any(|relation| {
             question.in_schema(&relation.schema)
                 && question.shows(relation.kind)
                 && table.is_none_or(|table| {
                     let of = relation.index().and_then(|index| self.catalog.get_relation(index.table));
                     of.is_some_and(|of| of.name == table)
                 })
-        }))
+        });
+        // Its kind and its table are not known.
+        let is_open = !found && self.has_own_relation(name, |schema| question.in_schema(schema));
+        (!is_open).then_some(found)
     }
 
     fn has_trigger(&self, question: &Question) -> Option<bool> {
@@ -311,7 +315,9 @@ impl Executor<'_> {
         let found = self.catalog.types_with_name(name).any(|definition| {
             question.in_schema(&definition.schema) && (!is_enum || matches!(definition.kind, TypeKind::Enum { .. }))
         });
-        Some(found || (!is_enum && self.asked(Some(name)).any(has_row_type)))
+        let kind = is_enum.then_some(BuiltinTypeKind::Enum);
+        let of_project = found || (!is_enum && self.asked(Some(name)).any(has_row_type));
+        Some(of_project || self.has_own_type(name, kind, |schema| question.in_schema(schema)))
     }
 
     fn has_function(&self, question: &Question) -> Option<bool> {
@@ -319,7 +325,7 @@ impl Executor<'_> {
         if !question.only(&["proname", "routine_name", "routine_type", "prokind"]) {
             return None;
         }
-        Some(self.catalog.functions_with_name(name).any(|function| question.in_schema(&function.schema)))
+        Some(self.has_function_named(name, |schema| question.in_schema(schema)))
     }
 
     /// The names of the system relations in FROM; `None` when there is anything else.

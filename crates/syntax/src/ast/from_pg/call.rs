@@ -7,6 +7,10 @@ use crate::source::TextRange;
 use pg::Node;
 use pgvet_parser::tree as pg;
 
+fn partition_keys(window: &pg::WindowDef) -> u32 {
+    u32::try_from(window.partition_clause.iter().count()).unwrap_or(u32::MAX)
+}
+
 impl Context<'_> {
     pub(super) fn function_call_expr(&self, node: &pg::FuncCall) -> Expr {
         let call = self.function_call(node);
@@ -39,6 +43,7 @@ impl Context<'_> {
             filter: self.optional(node.agg_filter),
             order_by: self.expressions(node.agg_order),
             window: node.over.map(|over| self.window(over)),
+            partition_keys: node.over.map_or(0, |over| partition_keys(&over)),
             name_range,
         }
     }

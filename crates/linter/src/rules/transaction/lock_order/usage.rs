@@ -9,7 +9,7 @@ use rustc_hash::FxHashSet;
 
 impl Setting<'_> {
     /// Whether something shows that deployed code calls a function: configuration, a trigger, a policy, a default, a view,
-    /// a query of the project, a role with an explicit privilege, or another such function.
+    /// a query of the project, a role with a privilege on this function in particular, or another such function.
     pub(super) fn is_known_to_run(&self, function: Oid) -> bool {
         let (mut seen, mut open) = (FxHashSet::from_iter([function]), vec![function]);
         while let Some(next) = open.pop() {
@@ -33,7 +33,10 @@ impl Setting<'_> {
     /// Whether something other than code in the database shows that.
     fn is_started(&self, oid: Oid) -> bool {
         let Some(function) = self.catalog.get_function(oid) else { return false };
-        let is_granted = || self.catalog.privileges(oid).any(|given| given.grantee != PUBLIC);
+        let is_granted = || {
+            let mut given = self.catalog.privileges(oid).filter(|given| given.grantee != PUBLIC);
+            given.any(|given| self.catalog.is_execute_granted(function, &given.grantee))
+        };
         let is_queried = || {
             let mut statements = self.application.transactions.iter().flat_map(KnownTransaction::with_words);
             statements.any(|(_, words)| words.all.may_name(&function.name))
