@@ -95,8 +95,8 @@ pub enum Assumption {
     TransactionOfFile,
     /// It does, although another migration could not run in a transaction.
     TransactionOfFileThoughNotOfOthers,
-    /// It does, although its code names statements that cannot run in a transaction.
-    TransactionOfFileThoughSelective,
+    /// It does, although its code names statements that cannot run in a transaction, at this place.
+    TransactionOfFileThoughSelective { place: Option<SmolStr> },
     /// It does, although it also replaces comments of the migration by names.
     TransactionOfFileThoughReplaced,
     /// It does, although the migration has no statement that can run in a transaction.
@@ -233,6 +233,8 @@ pub enum Assumption {
     ForPostgreSql { although: DialectDoubt },
     /// A file runs on a database with rows, although it is a part of a baseline that is divided into files.
     RunsOnItsOwn,
+    /// Flyway scans two folders together, although its configuration lists them apart, at this place.
+    ScannedTogether { place: SmolStr },
     /// Nothing sets a timeout for the session, although code of the project does.
     NoTimeoutThough { code: CodeTimeout },
 }
@@ -298,7 +300,7 @@ impl Assumption {
             self,
             Self::TransactionOfFile
                 | Self::TransactionOfFileThoughNotOfOthers
-                | Self::TransactionOfFileThoughSelective
+                | Self::TransactionOfFileThoughSelective { .. }
                 | Self::TransactionOfFileThoughReplaced
                 | Self::TransactionOfFileThoughUnfit
                 | Self::SentAsString
@@ -325,7 +327,7 @@ impl Assumption {
                 _ => Self::TransactionOfFile,
             }),
             KnownTransaction::Doubtful => Some(Self::TransactionOfFileThoughNotOfOthers),
-            KnownTransaction::Selective => Some(Self::TransactionOfFileThoughSelective),
+            KnownTransaction::Selective => Some(Self::TransactionOfFileThoughSelective { place: None }),
             KnownTransaction::Replaced => Some(Self::TransactionOfFileThoughReplaced),
             KnownTransaction::Unlikely => Some(Self::TransactionOfFileThoughUnfit),
         }
@@ -404,7 +406,7 @@ impl Assumption {
             | Self::ExistsAsUsed { .. }
             | Self::DropsUnseen { .. }
             | Self::TransactionOfFileThoughNotOfOthers
-            | Self::TransactionOfFileThoughSelective
+            | Self::TransactionOfFileThoughSelective { .. }
             | Self::TransactionOfFileThoughReplaced
             | Self::TransactionOfFileThoughUnfit
             | Self::MayStopThoughEmpty { .. }
@@ -457,6 +459,7 @@ impl Assumption {
             | Self::StillRun { .. }
             | Self::RunsOnItsOwn
             | Self::RunsAgain { .. }
+            | Self::ScannedTogether { .. }
             | Self::NoTimeoutThough { .. }
             | Self::WritesViolate { .. } => Confidence::Possible,
         }

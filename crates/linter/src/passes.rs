@@ -51,10 +51,22 @@ pub(crate) fn weigh(found: &mut [Diagnostic], settings: &Settings) {
         if evidence.built_with.as_ref().is_some_and(|tables| is_about_use(diagnostic, tables)) {
             diagnostic.assume(Assumption::RunsOnItsOwn);
         }
+        if let Some(place) = &evidence.mentions_concurrently {
+            name_program(diagnostic, place);
+        }
         let unset = diagnostic.assumptions.iter().position(|one| *one == Assumption::LockTimeoutUnset);
         if let (Some(at), Some(code)) = (unset, evidence.timeout.clone()) {
             diagnostic.assumptions.remove(at);
             diagnostic.assume(Assumption::NoTimeoutThough { code });
+        }
+    }
+}
+
+/// Adds the place to the assumption that a program opens a transaction although it mentions CONCURRENTLY there.
+fn name_program(diagnostic: &mut Diagnostic, place: &SmolStr) {
+    for assumption in &mut diagnostic.assumptions {
+        if let Assumption::TransactionOfFileThoughSelective { place: named } = assumption {
+            *named = Some(place.clone());
         }
     }
 }
