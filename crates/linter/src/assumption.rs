@@ -101,8 +101,8 @@ pub enum Assumption {
     TransactionOfFile,
     /// It does, although another migration could not run in a transaction.
     TransactionOfFileThoughNotOfOthers,
-    /// It does, although its code names statements that cannot run in a transaction.
-    TransactionOfFileThoughSelective,
+    /// It does, although its code names statements that cannot run in a transaction, at this place.
+    TransactionOfFileThoughSelective { place: Option<SmolStr> },
     /// It does, although it also replaces comments of the migration by names.
     TransactionOfFileThoughReplaced,
     /// It does, although the migration has no statement that can run in a transaction.
@@ -268,6 +268,8 @@ pub enum Assumption {
     ForPostgreSql { although: DialectDoubt },
     /// A file runs on a database with rows, although it is a part of a baseline that is divided into files.
     RunsOnItsOwn,
+    /// Flyway scans two folders together, although its configuration lists them apart, at this place.
+    ScannedTogether { place: SmolStr },
     /// Nothing sets a timeout for the session, although code of the project does.
     NoTimeoutThough { code: CodeTimeout },
 }
@@ -365,7 +367,7 @@ impl Assumption {
             self,
             Self::TransactionOfFile
                 | Self::TransactionOfFileThoughNotOfOthers
-                | Self::TransactionOfFileThoughSelective
+                | Self::TransactionOfFileThoughSelective { .. }
                 | Self::TransactionOfFileThoughReplaced
                 | Self::TransactionOfFileThoughUnfit
                 | Self::TransactionOfFileThoughScript { .. }
@@ -393,7 +395,7 @@ impl Assumption {
                 _ => Self::TransactionOfFile,
             }),
             KnownTransaction::Doubtful => Some(Self::TransactionOfFileThoughNotOfOthers),
-            KnownTransaction::Selective => Some(Self::TransactionOfFileThoughSelective),
+            KnownTransaction::Selective => Some(Self::TransactionOfFileThoughSelective { place: None }),
             KnownTransaction::Replaced => Some(Self::TransactionOfFileThoughReplaced),
             KnownTransaction::Unlikely => Some(Self::TransactionOfFileThoughUnfit),
         }
@@ -476,7 +478,7 @@ impl Assumption {
             | Self::ExistsAsUsed { .. }
             | Self::DropsUnseen { .. }
             | Self::TransactionOfFileThoughNotOfOthers
-            | Self::TransactionOfFileThoughSelective
+            | Self::TransactionOfFileThoughSelective { .. }
             | Self::TransactionOfFileThoughReplaced
             | Self::TransactionOfFileThoughUnfit
             | Self::TransactionOfFileThoughScript { .. }
@@ -540,6 +542,7 @@ impl Assumption {
             | Self::StillRun { .. }
             | Self::RunsOnItsOwn
             | Self::RunsAgain { .. }
+            | Self::ScannedTogether { .. }
             | Self::NoTimeoutThough { .. }
             | Self::SequenceNotSet { .. }
             | Self::InsertsWithoutKey { .. }

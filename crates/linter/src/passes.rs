@@ -63,10 +63,22 @@ pub(crate) fn weigh(found: &mut [Diagnostic], settings: &Settings) {
         {
             diagnostic.assume(Assumption::OrderThoughScript { script });
         }
+        if let Some(place) = &evidence.mentions_concurrently {
+            name_program(diagnostic, place);
+        }
         let unset = diagnostic.assumptions.iter().position(|one| *one == Assumption::LockTimeoutUnset);
         if let (Some(at), Some(code)) = (unset, evidence.timeout.clone()) {
             diagnostic.assumptions.remove(at);
             diagnostic.assume(Assumption::NoTimeoutThough { code });
+        }
+    }
+}
+
+/// Adds the place to the assumption that a program opens a transaction although it mentions CONCURRENTLY there.
+fn name_program(diagnostic: &mut Diagnostic, place: &SmolStr) {
+    for assumption in &mut diagnostic.assumptions {
+        if let Assumption::TransactionOfFileThoughSelective { place: named } = assumption {
+            *named = Some(place.clone());
         }
     }
 }

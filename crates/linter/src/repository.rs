@@ -27,6 +27,8 @@ pub struct RepositoryEvidence {
     pub schema: Option<Arc<SchemaScript>>,
     /// Whether neither its name nor a tool shows that it is a migration.
     pub script: bool,
+    /// Where the program that runs it names statements that cannot run in a transaction.
+    pub mentions_concurrently: Option<SmolStr>,
 }
 
 impl RepositoryEvidence {
@@ -94,6 +96,10 @@ pub enum IdleReason {
     Replaced { table: SmolStr, by: SmolStr },
     /// The tool does not run files of its name, or its own list does not name it.
     Unlisted,
+    /// A tool runs the migrations of the project from this folder, and nothing shows what runs the file.
+    OutsideTool { tool: SmolStr, folder: SmolStr },
+    /// Only one place lists the folder of the file for Flyway, and others list other folders.
+    OtherLocation { listed: SmolStr, others: SmolStr },
 }
 
 impl fmt::Display for IdleReason {
@@ -104,6 +110,12 @@ impl fmt::Display for IdleReason {
                 write!(f, "`{by}` drops `{table}`, in which the tool records what has run")
             }
             Self::Unlisted => f.write_str("the migration tool ignores its name or does not list it"),
+            Self::OutsideTool { tool, folder } => {
+                write!(f, "{tool} runs the migrations in `{folder}`, and nothing shows what runs other files")
+            }
+            Self::OtherLocation { listed, others } => {
+                write!(f, "only `{listed}` lists its folder for Flyway, and `{others}` does not")
+            }
         }
     }
 }

@@ -50,6 +50,8 @@ pub enum IncidentKind {
         other: String,
         /// Whether one of the two has the name of a script that takes the other back.
         is_rollback: bool,
+        /// The place that lists the folder of one of the two for Flyway, if none lists both.
+        apart: Option<String>,
     },
 }
 

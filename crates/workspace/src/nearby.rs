@@ -3,7 +3,7 @@
 use crate::boundary::Boundary;
 use crate::drivers;
 use crate::read;
-use rustc_hash::FxHashMap;
+use rustc_hash::{FxHashMap, FxHashSet};
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -18,6 +18,31 @@ const CODE: [&str; 21] = [
 const CONFIGURATION: [&str; 14] =
     ["toml", "yml", "yaml", "json", "conf", "properties", "ini", "cfg", "xml", "gradle", "kts", "sbt", "env", "plan"];
 
+/// Folders of code and configuration, in a folder around migrations.
+const FOLDERS: [&str; 15] = [
+    "",
+    "src",
+    "src/db",
+    "src/main/resources",
+    "cmd",
+    "config",
+    "scripts",
+    "script",
+    "bin",
+    "db",
+    "lib",
+    "internal",
+    "pkg",
+    "server",
+    "tools",
+];
+
+/// Those of them whose code is in folders below.
+const PACKAGES: [&str; 7] = ["src", "cmd", "scripts", "lib", "internal", "pkg", "server"];
+
+/// Parts of the names of folders with code that may run migrations.
+const OF_DATABASE: [&str; 5] = ["migrat", "db", "database", "postgres", "store"];
+
 /// Most bytes of a file that is read.
 const BYTES: u64 = 256 << 10;
 
@@ -27,6 +52,8 @@ const BYTES: u64 = 256 << 10;
 pub(crate) struct Nearby {
     texts: Mutex<Texts>,
     folders: Mutex<FxHashMap<PathBuf, Arc<[Found]>>>,
+    /// The folders of code around folders: see [`Nearby::code_folders`].
+    code_folders: Mutex<FxHashMap<PathBuf, Arc<[PathBuf]>>>,
     /// The versions of packages that lock files and manifests of folders name.
     versions: Mutex<FxHashMap<(PathBuf, &'static str), Option<Version>>>,
 }
@@ -149,10 +176,21 @@ impl Nearby {
         self.files(folder, |found| found.is_of_containers)
     }
 
-    /// Whether a file of code or configuration directly in `above` names a path below it, as a whole.
-    pub(crate) fn names_path(&self, above: &Path, relative: &str) -> bool {
-        let names = |path: PathBuf| self.text(&path).is_some_and(|text| has_path(&text, relative));
-        self.code_and_configuration(above).any(names)
+    /// Returns the folders around migrations, in `above`, whose code and configuration may run them.
+    pub(crate) fn code_folders(&self, above: &Path) -> Arc<[PathBuf]> {
+        let mut known = self.code_folders.lock().unwrap_or_else(PoisonError::into_inner);
+        Arc::clone(known.entry(above.to_owned()).or_insert_with_key(|above| code_folders(above).into()))
+    }
+
+    /// Whether a file of code or configuration directly in `above` names a path below it, as a whole, and not only in a
+    /// list of what a program excludes.
+    pub(crate) fn runs_path(&self, above: &Path, relative: &str) -> bool {
+        self.code_and_configuration(above).any(|path| self.is_named_in(&path, relative))
+    }
+
+    /// The same for one file.
+    pub(crate) fn is_named_in(&self, path: &Path, relative: &str) -> bool {
+        self.text(path).is_some_and(|text| paths(&text, relative).any(|at| !is_excluded(&text[..at])))
     }
 
     fn files(&self, folder: &Path, is_wanted: fn(&Found) -> bool) -> impl Iterator<Item = PathBuf> + use<> {
@@ -162,6 +200,21 @@ impl Nearby {
             files.iter().filter(|found| is_wanted(found)).map(|found| found.path.clone()).collect();
         wanted.into_iter()
     }
+}
+
+fn code_folders(above: &Path) -> Vec<PathBuf> {
+    let mut folders: Vec<PathBuf> = FOLDERS.iter().map(|below| above.join(below)).collect();
+    for package in PACKAGES {
+        let entries = fs::read_dir(above.join(package)).into_iter().flatten().filter_map(Result::ok);
+        let of_database = |name: &str| OF_DATABASE.iter().any(|part| name.contains(part));
+        let below = entries.filter(|entry| of_database(&entry.file_name().to_string_lossy().to_ascii_lowercase()));
+        let mut below: Vec<PathBuf> = below.map(|entry| entry.path()).filter(|path| path.is_dir()).collect();
+        below.sort();
+        folders.extend(below);
+    }
+    let mut seen = FxHashSet::default();
+    folders.retain(|folder| seen.insert(folder.clone()));
+    folders
 }
 
 fn listed(folder: &Path) -> Vec<Found> {
@@ -217,9 +270,14 @@ fn stem(path: &Path) -> &str {
 
 /// Whether a text has a path. One name alone is a path where quotes, slashes or the like are around it.
 pub(crate) fn has_path(text: &str, relative: &str) -> bool {
+    paths(text, relative).next().is_some()
+}
+
+/// The places in a text at which it has a path.
+fn paths<'t>(text: &'t str, relative: &'t str) -> impl Iterator<Item = usize> + use<'t> {
     let is_one = !relative.contains('/');
     let is_word = |one: char| one.is_alphanumeric() || matches!(one, '_' | '-' | '.');
-    text.match_indices(relative).any(|(at, _)| {
+    let is_whole = move |at: usize| {
         let before = text[..at].chars().next_back();
         let after = text[at + relative.len()..].chars().next();
         let begins = if is_one {
@@ -233,7 +291,43 @@ pub(crate) fn has_path(text: &str, relative: &str) -> bool {
             after.is_none_or(|one| !is_word(one))
         };
         begins && ends
+    };
+    text.match_indices(relative).map(|(at, _)| at).filter(move |at| is_whole(*at))
+}
+
+/// The names of SQL files in a text.
+pub(crate) fn sql_names(text: &str) -> impl Iterator<Item = &str> {
+    let is_edge = |one: char| !(one.is_alphanumeric() || matches!(one, '_' | '-' | '.'));
+    text.match_indices(".sql").filter_map(move |(at, extension)| {
+        let start =
+            text[..at].rfind(is_edge).map_or(0, |edge| edge + text[edge..].chars().next().map_or(0, char::len_utf8));
+        let end = at + extension.len();
+        (start < at && !text[end..].starts_with(|one| !is_edge(one))).then(|| &text[start..end])
     })
+}
+
+/// Most bytes before a path in which the list that holds it begins.
+const LIST: usize = 2 << 10;
+
+/// Whether a text ends within a list of what a program excludes: `exclude: ["a", "`, `ignores: ["a", "`.
+fn is_excluded(before: &str) -> bool {
+    let start = (before.len().saturating_sub(LIST)..=before.len()).find(|at| before.is_char_boundary(*at));
+    let text = &before[start.unwrap_or(before.len())..];
+    let mut closed = 0_usize;
+    let list = text.rfind(|one: char| match one {
+        ']' => {
+            closed += 1;
+            false
+        }
+        '[' if closed > 0 => {
+            closed -= 1;
+            false
+        }
+        other => other == '[',
+    });
+    let key = list.map(|at| text[..at].trim_end_matches([' ', ':', '=', '"', '\'', '(']).to_ascii_lowercase());
+    let word = key.as_deref().and_then(|key| key.rsplit(|one: char| !one.is_alphanumeric() && one != '_').next());
+    word.is_some_and(|word| word.contains("exclu") || word.contains("ignor"))
 }
 
 #[cfg(test)]
@@ -301,6 +395,21 @@ mod tests {
             [("db/older", "db/old"), ("mydb/old", "db/old"), ("the old files", "old"), ("gold/", "old")]
         {
             assert!(!has_path(text, relative), "{text}");
+        }
+    }
+
+    #[test]
+    fn lists_of_what_is_excluded_are_recognized() {
+        for before in [
+            "{ \"exclude\": [\"node_modules\", \"",
+            "ignores: [\n  'dist',\n  '",
+            "coverage: { exclude: ['a', [1], '",
+            "ignorePatterns = [\"",
+        ] {
+            assert!(is_excluded(before), "{before}");
+        }
+        for before in ["{ \"paths\": [\"", "exclude: [\"a\"], include: [\"", "exclude = \"a\"\ndir = \"", ""] {
+            assert!(!is_excluded(before), "{before}");
         }
     }
 }

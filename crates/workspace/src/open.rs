@@ -190,7 +190,7 @@ impl OpenFile {
         let Some(file) = self.project.files.last_mut().filter(reported) else { return };
         let path = file.shown().path.clone();
         let (source, original) =
-            substituted(SourceFile::new(path, text), &file.config).unwrap_or_else(|text| (text, None));
+            substituted(SourceFile::new(path, text), &file.config, &self.folders).unwrap_or_else(|text| (text, None));
         file.layout = layout::detect(&file.path, &source.text, &self.folders, &file.config);
         file.original = original;
         let previous = Arc::try_unwrap(std::mem::take(&mut file.parsed)).unwrap_or_default();

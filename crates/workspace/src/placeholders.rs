@@ -160,7 +160,8 @@ fn variables<'v>(text: &str, values: &'v BTreeMap<String, String>, found: &mut V
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::layout::sent_otherwise;
+    use crate::config::Config;
+    use crate::layout::{Folders, sent_otherwise};
     use std::path::Path;
 
     fn values() -> BTreeMap<String, String> {
@@ -177,8 +178,8 @@ mod tests {
     #[test]
     fn what_play_writes_in_its_own_way_is_replaced() {
         let text = "# --- !Ups\nDO $$ BEGIN PERFORM 1;; END $$;\n# --- !Downs\n";
-        let (replaced, substitution) =
-            substitute(text, sent_otherwise(Path::new("1.sql"), text), &BTreeMap::new(), LIMIT).unwrap().unwrap();
+        let otherwise = sent_otherwise(Path::new("1.sql"), text, &Folders::default(), &Config::default());
+        let (replaced, substitution) = substitute(text, otherwise, &BTreeMap::new(), LIMIT).unwrap().unwrap();
         assert_eq!(replaced, "-- --- !Ups\nDO $$ BEGIN PERFORM 1; END $$;\n-- --- !Downs\n");
         let at = |text: &str, part: &str| text.find(part).unwrap() as u32;
         let end = TextRange::new(at(&replaced, "END"), at(&replaced, " $$;"));

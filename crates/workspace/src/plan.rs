@@ -9,7 +9,7 @@ use crate::history::gone::{as_named_below, named_folders, note_on_deleted, stand
 use crate::history::{self, Past};
 use crate::identity::{Identities, identity};
 use crate::known_order::UnknownOrder;
-use crate::layout::Folders;
+use crate::layout::{Folders, known_tool};
 use crate::named::Named;
 use crate::problem::Problem;
 use crate::skipped::{self, Skip, SkipReason, Skipped};
@@ -91,6 +91,8 @@ pub(crate) struct Plan {
     pub(crate) texts: Option<Texts>,
     /// The files that are reported; `None`: all that are in the run.
     pub(crate) named: Option<Named>,
+    /// The folders whose migration tool is known for certain.
+    pub(crate) tools: BTreeSet<known_tool::ToolFolder>,
     /// Migrations that the configuration does not want to be reported.
     pub(crate) before_start: usize,
     identities: Identities,
@@ -122,6 +124,8 @@ impl Plan {
             (plan.asked(request, &configs, folders)?, None)
         };
         plan.named = named;
+        let found = asked.iter().filter(|file| !file.single).map(|file| (file.path.as_path(), &*file.config));
+        plan.tools = known_tool::tool_folders(found, folders);
         let changes = request.changes.as_ref().map(|selection| git::changes(selection, &asked_folders(request)));
         let changes = match changes {
             None => None,

@@ -170,7 +170,7 @@ impl Project {
     ) -> Result<Self, ConfigError> {
         let plan = Plan::new(request, folders)?;
         let hiding = plan.hiding(request);
-        let Plan { sources, databases, mut problems, mut notes, mut skipped, texts, named, .. } = plan;
+        let Plan { sources, databases, mut problems, mut notes, mut skipped, texts, named, tools, .. } = plan;
         let texts = texts.as_ref().unwrap_or(&request.texts);
         let all = sources.len();
         let done = AtomicUsize::new(0);
@@ -205,9 +205,9 @@ impl Project {
         problems.extend(files.iter().filter_map(|file| file.origin.as_ref()?.stale.clone()));
         known_order::compare_tools(&mut files, &databases);
         known_order::mark_production(&mut files, &databases);
-        history::compare_versions(&mut files);
+        let locations = history::compare_versions(&mut files, folders.nearby());
         history::compare_sums(&mut files, texts);
-        evidence::gather(&mut files, &request.paths, folders);
+        evidence::gather(&mut files, &request.paths, &tools, locations, folders);
         // Of a hook's files each is reported by itself.
         let copies = match named {
             Some(_) => Copies::default(),
@@ -282,7 +282,8 @@ impl Project {
         let parse = |_: &Path, text| Arc::new(parse_file_again(text, previous).0);
         let (incidents, evidence) = (std::mem::take(&mut file.incidents), std::mem::take(&mut file.evidence));
         let in_production = file.in_production;
-        let replaced = substituted(SourceFile::new(path, text), &file.config).unwrap_or_else(|text| (text, None));
+        let replaced =
+            substituted(SourceFile::new(path, text), &file.config, &self.folders).unwrap_or_else(|text| (text, None));
         *file = project_file(replaced, file.encoding, source, &self.folders, parse);
         (file.incidents, file.evidence, file.in_production) = (incidents, evidence, in_production);
         self.warm.clear();
@@ -464,8 +465,8 @@ impl ProjectFile {
     }
 }
 
-fn replaced(text: SourceFile, source: &Source) -> Result<Replaced, Problem> {
-    substituted(text, &source.config).map_err(|_| {
+fn replaced(text: SourceFile, source: &Source, folders: &Folders) -> Result<Replaced, Problem> {
+    substituted(text, &source.config, folders).map_err(|_| {
         let message = format!("is larger than {} MiB with the values of its placeholders", MAX_SQL >> 20);
         Problem::new(&source.path, message, Some("give them shorter values in the configuration"))
     })
@@ -513,7 +514,7 @@ fn load_file(
             let help = "the command that writes it may have failed; use --allow-empty if it may print nothing";
             return Err(Problem::new(path, "is empty, so nothing was checked", Some(help)).into());
         }
-        let replaced = replaced(text, &source)?;
+        let replaced = replaced(text, &source, folders)?;
         return Ok(project_file(replaced, encoding, source, folders, |path, text| parse(texts, path, text)));
     }
     if source.past.removed.is_some() {
@@ -523,7 +524,7 @@ fn load_file(
     let (text, encoding) = texts
         .read(path)
         .map_err(|problem| Unloaded { problem, stray: is_stray(&source, folders, texts).then(|| path.clone()) })?;
-    let replaced = if fizz::is_fizz(path) { of_fizz(text) } else { replaced(text, &source)? };
+    let replaced = if fizz::is_fizz(path) { of_fizz(text) } else { replaced(text, &source, folders)? };
     Ok(project_file(replaced, encoding, source, folders, |path, text| parse(texts, path, text)))
 }
 
@@ -584,8 +585,8 @@ pub(crate) fn project_file(
 ///
 /// # Errors
 /// The file as it is, which would be larger than any file may be.
-pub(crate) fn substituted(text: SourceFile, config: &Config) -> Result<Replaced, SourceFile> {
-    let otherwise = layout::sent_otherwise(Path::new(&text.path), &text.text);
+pub(crate) fn substituted(text: SourceFile, config: &Config, folders: &Folders) -> Result<Replaced, SourceFile> {
+    let otherwise = layout::sent_otherwise(Path::new(&text.path), &text.text, folders, config);
     match substitute(&text.text, otherwise, &config.placeholders, MAX_SQL as usize) {
         Ok(None) => Ok((text, None)),
         Ok(Some((replaced, substitution))) => {

@@ -318,10 +318,14 @@ impl fmt::Display for Assumption {
                 "assumes that the program that runs this file opens a transaction for it, although another migration \
                  cannot run in a transaction",
             ),
-            Self::TransactionOfFileThoughSelective => f.write_str(
-                "assumes that the program that runs this file opens a transaction for it, although that program \
-                 mentions CONCURRENTLY and may run such files without a transaction",
-            ),
+            Self::TransactionOfFileThoughSelective { place } => {
+                let program = place.as_ref().map_or_else(|| "that program".to_owned(), |place| format!("`{place}`"));
+                write!(
+                    f,
+                    "assumes that the program that runs this file opens a transaction for it, although {program} \
+                     mentions CONCURRENTLY and may run such files without a transaction"
+                )
+            }
             Self::TransactionOfFileThoughReplaced => f.write_str(
                 "assumes that the migration tool runs this file in a transaction, although placeholder comments such \
                  as `/* SCHEMA */.` suggest that another program runs it",
@@ -521,7 +525,13 @@ impl fmt::Display for Assumption {
             Self::WritesViolate { table } => {
                 write!(f, "assumes that deployed code writes rows to `{table}` that violate the constraint or index")
             }
-            Self::StillRun { although: although @ IdleReason::Unlisted } => {
+            Self::ScannedTogether { place } => {
+                write!(f, "assumes that Flyway scans both folders together, although `{place}` lists only one of them")
+            }
+            Self::StillRun {
+                although:
+                    although @ (IdleReason::Unlisted | IdleReason::OutsideTool { .. } | IdleReason::OtherLocation { .. }),
+            } => {
                 write!(f, "assumes that something runs this file, although {although}")
             }
             Self::StillRun { although } => write!(f, "assumes that a tool still runs this file, although {although}"),

@@ -261,6 +261,7 @@ impl Executor<'_> {
         let done = named.and_then(|()| self.statement(ast));
         self.note_missing_functions(ast);
         if let Err(failure) = done {
+            let sqlstate = failure.sqlstate;
             if self.is_doubtful(&failure) {
                 self.doubt_refused();
                 self.note_unknown(UnknownReason::Doubt);
@@ -271,7 +272,9 @@ impl Executor<'_> {
             }
             self.note_refused(ast);
             let failed = std::mem::replace(&mut self.catalog, before);
-            self.stand_in_for_refused(&failed);
+            if !self.run_alone(ast, sqlstate) {
+                self.stand_in_for_refused(&failed);
+            }
         } else {
             self.gather_demands(&before);
             self.note_new_evidence(first_lock);

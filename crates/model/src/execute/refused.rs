@@ -7,10 +7,32 @@ use pgvet_syntax::ast::{Ast, Name, ObjectName, Persistence, QueryBody};
 use smol_str::SmolStr;
 use std::sync::Arc;
 
+/// The SQLSTATE of statements that cannot run in a transaction.
+const ACTIVE_SQL_TRANSACTION: &str = "25001";
+
 impl Executor<'_> {
     /// Remembers what a refused statement was to create.
     pub(super) fn note_refused(&mut self, ast: &Ast) {
         self.refused_relation = self.refused_relation.take().or_else(|| created_by(ast));
+    }
+
+    /// Runs a statement that PostgreSQL refuses only in a transaction as if it ran alone, and keeps what it changes: once
+    /// it is moved out of the transaction, later statements meet that. Returns whether it would succeed.
+    pub(super) fn run_alone(&mut self, ast: &Ast, failure: &str) -> bool {
+        if failure != ACTIVE_SQL_TRANSACTION || !self.in_block || self.knowledge == Knowledge::Everything {
+            return false;
+        }
+        let before = self.catalog.clone();
+        let effects = std::mem::take(&mut self.effects);
+        self.in_block = false;
+        let succeeds = self.check_named_columns(ast).and_then(|()| self.statement(ast)).is_ok();
+        (self.in_block, self.effects) = (true, effects);
+        if succeeds {
+            self.refused_relation = None;
+        } else {
+            self.catalog = before;
+        }
+        succeeds
     }
 
     /// Adds the relation that a refused statement was to create, and those that its code had created before. In a history

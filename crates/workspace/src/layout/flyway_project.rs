@@ -18,18 +18,18 @@ const FOLDERS: [&str; 8] =
 /// Maximum number of levels above the migrations at which their configuration is searched.
 const LEVELS: usize = 8;
 
-/// The texts of code and configuration around the migrations.
-pub(super) fn texts<'a>(path: &Path, nearby: &'a Nearby) -> impl Iterator<Item = Arc<str>> + use<'a> {
-    files(path, nearby).filter_map(|file| nearby.text(&file))
-}
-
-/// The files with code and configuration around the migrations.
+/// The files of code and configuration around the migrations.
 pub(super) fn files<'a>(path: &Path, nearby: &'a Nearby) -> impl Iterator<Item = PathBuf> + use<'a> {
     let folder = crate::config::absolute(path);
     let boundary = Boundary::around(&folder);
     let around = folder.ancestors().skip(1).take(LEVELS).take_while(|folder| boundary.refusal(folder).is_none());
     let folders: Vec<PathBuf> = around.flat_map(|folder| FOLDERS.iter().map(move |below| folder.join(below))).collect();
     folders.into_iter().flat_map(|folder| nearby.code_and_configuration(&folder))
+}
+
+/// The texts of code and configuration around the migrations.
+pub(super) fn texts<'a>(path: &Path, nearby: &'a Nearby) -> impl Iterator<Item = Arc<str>> + use<'a> {
+    files(path, nearby).filter_map(|file| nearby.text(&file))
 }
 
 /// Whether a file around the migrations gives the setting this value. `name` is without the marks that differ between

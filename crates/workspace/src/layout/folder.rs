@@ -204,6 +204,16 @@ impl Folders {
         runner
     }
 
+    /// Whether code of the project runs the files of the folder of this one, or a page says how to.
+    pub(crate) fn have_runner(&self, path: &Path) -> bool {
+        self.unknown_runner(path).is_known()
+    }
+
+    /// Where the code that runs a file names statements that cannot run in a transaction.
+    pub(crate) fn mention_of_concurrently(&self, path: &Path) -> Option<SmolStr> {
+        self.unknown_runner(path).code.as_ref()?.concurrently.clone()
+    }
+
     /// Whether the image of PostgreSQL runs a file to fill a new database, as far as the repository shows.
     pub(crate) fn fills_new_database(&self, path: &Path) -> bool {
         let parent = path.parent().unwrap_or(Path::new(""));
@@ -478,6 +488,8 @@ pub(super) fn proves(tool: Tool, path: &Path, nearby: &Nearby) -> bool {
         Tool::Goose => ("go.mod", "github.com/pressly/goose", "dbconf.yml"),
         Tool::SqlMigrate => ("go.mod", "github.com/rubenv/sql-migrate", "dbconfig.yml"),
         Tool::Dbmate => ("package.json", "\"dbmate\"", ".dbmate"),
+        Tool::GolangMigrate => ("go.mod", "github.com/golang-migrate/migrate", ".golang-migrate"),
+        Tool::Postgrator => ("package.json", "\"postgrator", ".postgratorrc.json"),
         _ => return true,
     };
     let is_direct = |line: &str| line.contains(name) && !line.trim_end().ends_with("// indirect");

@@ -5,7 +5,7 @@
 
 use super::model::of_framework;
 use super::{Layout, Sign};
-use crate::nearby::Nearby;
+use crate::nearby::{Nearby, sql_names};
 use pgvet_model::migration::TransactionMode::{self, Autocommit, SingleString, Transaction};
 use pgvet_model::runner::KnownTransaction;
 use rustc_hash::FxHashMap;
@@ -93,7 +93,7 @@ pub(super) fn find(folder: &Path, top: &Path, nearby: &Nearby) -> FxHashMap<Stri
         let Some(form) = FORMS.iter().find(|form| form.is_of(&path, &text)) else { continue };
         let transaction = if text.contains(form.opt_out) { form.outside } else { Transaction };
         let one = Sent { transaction, one_transaction: form.one_transaction };
-        sent.extend(names(&text).map(|name| (name.to_owned(), one)));
+        sent.extend(sql_names(&text).map(|name| (name.to_owned(), one)));
     }
     sent
 }
@@ -103,17 +103,6 @@ impl Form {
         let extension = path.extension().and_then(|extension| extension.to_str()).unwrap_or_default();
         self.extensions.contains(&extension) && self.marks.iter().all(|mark| text.contains(mark))
     }
-}
-
-/// The names of SQL files in code.
-fn names(text: &str) -> impl Iterator<Item = &str> {
-    let is_edge = |one: char| !(one.is_alphanumeric() || matches!(one, '_' | '-' | '.'));
-    text.match_indices(".sql").filter_map(move |(at, extension)| {
-        let start =
-            text[..at].rfind(is_edge).map_or(0, |edge| edge + text[edge..].chars().next().map_or(0, char::len_utf8));
-        let end = at + extension.len();
-        (start < at && !text[end..].starts_with(|one| !is_edge(one))).then(|| &text[start..end])
-    })
 }
 
 #[cfg(test)]

@@ -67,6 +67,11 @@ impl UnknownRunner {
         self.sent.get(path.file_name()?.to_str()?).copied()
     }
 
+    /// Whether code of the project runs the files of the folder, or a page says how to.
+    pub(super) fn is_known(&self) -> bool {
+        self.code.is_some() || !self.sent.is_empty()
+    }
+
     /// Whether another file of the folder shows that the program opens no transaction for a file like this one. One with
     /// a single statement says nothing about several, which may be sent as one string. One that holds nothing else may be
     /// treated apart, and says nothing about files of both sorts.
@@ -115,6 +120,12 @@ fn has_transactions(text: &str) -> bool {
     has_word(text, &CONTROL) && statements(text).iter().any(|(_, words)| CONTROL.contains(&words.at(0)))
 }
 
+/// Whether any statement of a text cannot run in a transaction.
+fn runs_alone(text: &str) -> bool {
+    let is_alone = |words: &Words<'_>| words.is_known_to_run_alone() || words.is_other_concurrent();
+    statements(text).iter().any(|(_, words)| is_alone(words))
+}
+
 /// Whether a text has one of the words anywhere. Needs no memory, however long the text is.
 fn has_word(text: &str, words: &[&str]) -> bool {
     if text.is_ascii() {
@@ -148,8 +159,8 @@ pub(super) fn guess_transaction(layout: &mut Layout, path: &Path, text: &str, fo
     let unfit = self::unfit(text);
     let mut transaction = TransactionMode::Transaction;
     let is_unfit = unfit.is_some_and(Unfit::is_whole);
-    // It may send the statements of such a file one by one.
-    let is_apart = |code: &RunnerCode| code.knows_concurrently && unfit.is_some();
+    // It may send the statements of such a file one by one, even if the file has transactions of its own.
+    let is_apart = |code: &RunnerCode| code.concurrently.is_some() && (unfit.is_some() || runs_alone(text));
     let script = folders.psql_run(path).filter(|_| runner.code.as_ref().is_none_or(RunnerCode::is_of_page));
     if let Some(script) = script {
         return script.apply(layout);
@@ -166,7 +177,13 @@ pub(super) fn guess_transaction(layout: &mut Layout, path: &Path, text: &str, fo
             KnownTransaction::Recognized
         }
         _ if is_unfit => KnownTransaction::Unlikely,
-        Some(_) => KnownTransaction::Selective,
+        Some(code) => {
+            transaction = code.transaction;
+            if sends_strings {
+                layout.runner_of_code = Some(of_code());
+            }
+            KnownTransaction::Selective
+        }
         _ if runner.runs_outside_elsewhere(path, unfit) => KnownTransaction::Doubtful,
         _ => KnownTransaction::Assumed,
     };
@@ -208,6 +225,16 @@ mod tests {
         assert_eq!(layout(sends, text), (TransactionMode::SingleString, AfterCommit::Together));
         assert_eq!(layout(&begins, text), (TransactionMode::Autocommit, AfterCommit::Alone));
         assert_eq!(layout(sends, "\\set x 1\nSELECT 1;\n"), (TransactionMode::Autocommit, AfterCommit::Alone));
+        let known = |code: &str, text: &str| {
+            fs::write(root.path().join("migrate.cjs"), code).unwrap();
+            fs::write(&path, text).unwrap();
+            detect(&path, text, &Folders::default(), &Config::default()).known_transaction
+        };
+        let splits = format!("{sends}; if (/\\bconcurrently\\b/i.test(text)) split(text)");
+        let both = format!("{text}CREATE INDEX CONCURRENTLY i ON t (a);\n");
+        assert_eq!(known(&splits, &both), KnownTransaction::Selective);
+        assert_eq!(known(&splits, text), KnownTransaction::Recognized);
+        assert_eq!(known(sends, &both), KnownTransaction::Recognized);
     }
 
     #[test]

@@ -1,5 +1,5 @@
-//! Copies of histories: all files of a folder are, byte for byte, the first ones of another folder. Their findings would be
-//! the same twice.
+//! Copies of histories: all files of a folder are, byte for byte, files of another folder that follow each other, such as
+//! its first or its last ones. Their findings would be the same twice.
 
 use crate::plan::Database;
 use crate::problem::Problem;
@@ -62,8 +62,13 @@ fn histories<'a>(files: &'a [ProjectFile], databases: &'a [Database]) -> Vec<His
 }
 
 impl History<'_> {
-    /// Whether the other history begins with the same files, and reports all that this one reports.
+    /// Whether the other history has the same files, one after the other, and reports all that this one reports.
     fn repeats(&self, other: &Self) -> bool {
+        self.place_in(other).is_some()
+    }
+
+    /// The place in the other history at which the same files begin.
+    fn place_in(&self, other: &Self) -> Option<usize> {
         let is_same = |(own, others): (&&ProjectFile, &&ProjectFile)| {
             own.path.strip_prefix(self.root).ok() == others.path.strip_prefix(other.root).ok()
                 && own.shown().text == others.shown().text
@@ -75,19 +80,29 @@ impl History<'_> {
                 && own.config.levels_of(&own.path) == others.config.levels_of(&others.path)
                 && (own.role != Role::Reported || others.role == Role::Reported)
         };
-        self.files.len() <= other.files.len() && self.files.iter().zip(&other.files).all(is_same)
+        let first = self.files.first()?;
+        // A name occurs once in a history.
+        let place = other.files.iter().position(|file| is_same((first, file)))?;
+        let others = &other.files[place..];
+        (self.files.len() <= others.len() && self.files.iter().zip(others).all(is_same)).then_some(place)
     }
 }
 
 fn note(copy: &History<'_>, original: &History<'_>) -> Problem {
     let count = copy.files.len();
-    let first = if count < original.files.len() { "first " } else { "" };
+    let which = match copy.place_in(original) {
+        _ if count == original.files.len() => "the ",
+        Some(0) => "the first ",
+        Some(place) if place + count == original.files.len() => "the last ",
+        _ => "",
+    };
     let (migrations, them) = match count {
-        1 => (format!("{first}migration"), "it"),
-        _ => (format!("{first}{count} migrations"), "them"),
+        1 if which.is_empty() => ("a migration".to_owned(), "it"),
+        1 => (format!("{which}migration"), "it"),
+        _ => (format!("{which}{count} migrations"), "them"),
     };
     let message =
-        format!("repeats the {migrations} of `{}`, so pgvet does not check {them} again", roots::shown(original.root));
+        format!("repeats {migrations} of `{}`, so pgvet does not check {them} again", roots::shown(original.root));
     let help = "under [migrations] in pgvet.toml, `exclude` one of the folders, or `include` both";
     Problem::new(copy.root, message, Some(help))
 }
@@ -137,5 +152,20 @@ mod tests {
         ] {
             assert_eq!(checked(&[first, (path, text)]).1, 0, "{path}");
         }
+    }
+
+    #[test]
+    fn a_folder_that_has_the_last_files_of_another_one_is_a_copy() {
+        let texts = ["CREATE TABLE a (b int);", "ALTER TABLE a ADD c int NOT NULL;", "CREATE INDEX ON a (c);"];
+        let paths = ["x/migrations/1_a.sql", "x/migrations/2_b.sql", "x/migrations/3_c.sql"];
+        let whole: Vec<(&str, &str)> = paths.into_iter().zip(texts).collect();
+        let with = |others: &[(&str, &str)]| checked(&[&whole, others].concat());
+        let last = [("y/migrations/2_b.sql", texts[1]), ("y/migrations/3_c.sql", texts[2])];
+        let (kept, skipped, notes) = with(&last);
+        assert_eq!((kept, skipped), (paths.map(str::to_owned).to_vec(), 2));
+        assert_eq!(notes, ["repeats the last 2 migrations of `x/migrations`, so pgvet does not check them again"]);
+        assert_eq!(with(&[last[0]]).2, ["repeats a migration of `x/migrations`, so pgvet does not check it again"]);
+        assert_eq!(with(&[("y/migrations/1_a.sql", texts[0]), last[1]]).1, 0, "one of the middle is missing");
+        assert_eq!(with(&[last[0], ("y/migrations/3_c.sql", texts[0])]).1, 0, "another text");
     }
 }

@@ -1,6 +1,7 @@
 //! Two migrations with one version.
 
 use super::{assuming_applied, first_word, tool};
+use crate::assumption::Assumption;
 use crate::report::Reporter;
 use crate::rule::{MigrationContext, declare_rule};
 use crate::severity::Severity;
@@ -35,7 +36,8 @@ declare_rule! {
     /// ## When it is not reported
     ///
     /// - If the tool identifies migrations by their whole names: node-pg-migrate, sql-migrate, Prisma, Drizzle.
-    /// - If no tool is known, or the other migration is not in the same folder.
+    /// - If no tool is known, or the other migration is not in the same folder. Flyway also reads the folders below its
+    ///   locations. If configuration or code lists two such folders apart, the finding has the confidence `possible`.
     ///
     /// ## Incidents
     ///
@@ -49,7 +51,7 @@ declare_rule! {
 
 fn check(context: &MigrationContext<'_>, reporter: &mut Reporter<'_>) {
     for incident in context.migration.incidents {
-        let IncidentKind::SameVersion { version, other, is_rollback } = &incident.kind else { continue };
+        let IncidentKind::SameVersion { version, other, is_rollback, apart } = &incident.kind else { continue };
         let tool = tool(incident);
         let (then, severity) = match incident.consequence {
             Consequence::Refuses { saying, .. } => (format!("{tool} fails (\"{saying}\")"), Severity::Error),
@@ -72,6 +74,7 @@ fn check(context: &MigrationContext<'_>, reporter: &mut Reporter<'_>) {
             "give the migration that no database has applied yet the next free version".to_owned()
         };
         let finding = reporter.report(first_word(context), message).severity(severity).help(help);
-        assuming_applied(finding, incident).emit();
+        let together = apart.as_ref().map(|place| Assumption::ScannedTogether { place: place.as_str().into() });
+        assuming_applied(finding, incident).assuming(together).emit();
     }
 }

@@ -32,6 +32,10 @@ impl Executor<'_> {
             return Ok(());
         };
         let Some(index) = self.catalog.relation(oid).index().cloned() else {
+            if !self.catalog.relation(oid).known {
+                self.unknown(format!("the statement that creates the index \"{}\" was refused", written.text));
+                return Ok(());
+            }
             return fail("42809", format!("\"{}\" is not an index", written.text), written.range);
         };
         self.check_usable_for_constraint(altering.table, oid, &index, written, constraint)?;

@@ -72,9 +72,8 @@ impl Archives {
         let top = self.repositories.top(folder);
         let above = folder.ancestors().skip(1);
         let mut inside = above.take_while(|above| top.as_ref().is_some_and(|top| above.starts_with(top)));
-        let names = |above: &Path| {
-            folder.strip_prefix(above).is_ok_and(|relative| nearby.names_path(above, &display(relative)))
-        };
+        let names =
+            |above: &Path| folder.strip_prefix(above).is_ok_and(|relative| nearby.runs_path(above, &display(relative)));
         let is_named = inside.any(names);
         self.named.insert(folder.to_owned(), is_named);
         is_named

@@ -3,6 +3,7 @@
 mod archive;
 mod creators;
 mod dialects;
+mod outside;
 mod parts;
 mod psql;
 mod repeated;
@@ -12,20 +13,40 @@ mod timeout;
 pub(crate) mod whole;
 
 use crate::known_order::UnknownOrder;
-use crate::layout::Folders;
+use crate::layout::flyway_locations::Locations;
+use crate::layout::known_tool::ToolFolder;
+use crate::layout::{Folders, Tool};
 use crate::problem::{Problem, display};
 use crate::project::{ProjectFile, Role};
 use archive::Archives;
+use outside::Outside;
 use pgvet_linter::repository::IdleReason;
-use std::collections::BTreeMap;
+use pgvet_model::runner::KnownTransaction;
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 use timeout::Timeouts;
 
 /// Looks for evidence about each reported file. `given`: the paths that the request names.
-pub(crate) fn gather(files: &mut [ProjectFile], given: &[PathBuf], folders: &Folders) {
+pub(crate) fn gather(
+    files: &mut [ProjectFile],
+    given: &[PathBuf],
+    tools: &BTreeSet<ToolFolder>,
+    mut locations: Locations,
+    folders: &Folders,
+) {
     let (mut archives, mut timeouts) = (Archives::new(given), Timeouts::default());
+    let mut outside = Outside::new(given, tools);
     for file in files.iter_mut().filter(|file| is_judged(file)) {
-        file.evidence.idle = archives.idle(file, folders);
+        let of_location = || other_location(file, &mut locations, given, folders);
+        let idle = archives.idle(file, folders);
+        let idle = idle.or_else(of_location).or_else(|| outside.idle(file, folders));
+        if matches!(idle, Some(IdleReason::OtherLocation { .. })) {
+            file.in_production = false;
+        }
+        file.evidence.idle = idle;
+        if file.layout.known_transaction == KnownTransaction::Selective {
+            file.evidence.mentions_concurrently = folders.mention_of_concurrently(&file.path);
+        }
         file.evidence.timeout = timeouts.of(file, folders.nearby());
         file.evidence.script = file.unknown_order == Some(UnknownOrder::NoVersion);
     }
@@ -41,6 +62,20 @@ pub(crate) fn gather(files: &mut [ProjectFile], given: &[PathBuf], folders: &Fol
             file.evidence.idle = Some(IdleReason::Unlisted);
         }
     }
+}
+
+/// Why production may not run a migration of Flyway that the user does not name.
+fn other_location(
+    file: &ProjectFile,
+    locations: &mut Locations,
+    given: &[PathBuf],
+    folders: &Folders,
+) -> Option<IdleReason> {
+    if file.layout.tool != Tool::Flyway || given.contains(&file.path) {
+        return None;
+    }
+    let (listed, others) = locations.only(&file.path, folders.nearby())?;
+    Some(IdleReason::OtherLocation { listed, others })
 }
 
 /// Whether findings about the file are reported for which evidence counts. What the configuration includes is run.
@@ -68,25 +103,28 @@ pub(crate) fn changelog_note(files: &[ProjectFile], folders: &Folders) -> Option
 
 /// Names the files that nothing may run, one note for each reason.
 pub(crate) fn notes(files: &[ProjectFile]) -> Vec<Problem> {
-    let mut reasons: BTreeMap<String, (&Path, usize)> = BTreeMap::new();
+    let mut reasons: BTreeMap<(String, &str), (&Path, usize)> = BTreeMap::new();
     for file in files {
         let Some(idle) = &file.evidence.idle else { continue };
         let why = match idle {
             IdleReason::Folder { name } => format!("below a folder named `{name}`"),
             IdleReason::Replaced { .. } => idle.to_string(),
+            IdleReason::OutsideTool { .. } | IdleReason::OtherLocation { .. } => idle.to_string(),
             // The summary counts them.
             IdleReason::Unlisted => continue,
         };
-        reasons.entry(why).or_insert((&file.path, 0)).1 += 1;
+        let is_old = matches!(idle, IdleReason::Folder { .. } | IdleReason::Replaced { .. });
+        let run = if is_old { "are probably no longer run" } else { "may not be run in production" };
+        reasons.entry((why, run)).or_insert((&file.path, 0)).1 += 1;
     }
-    let note = |(why, (first, count)): (String, (&Path, usize))| {
-        let (are, their) = match count - 1 {
-            0 => ("is".to_owned(), "its"),
-            1 => ("and 1 other file are".to_owned(), "their"),
-            others => (format!("and {others} other files are"), "their"),
+    let note = |((why, run), (first, count)): ((String, &str), (&Path, usize))| {
+        let (others, their) = match count - 1 {
+            0 => (String::new(), "its"),
+            1 => ("and 1 other file ".to_owned(), "their"),
+            others => (format!("and {others} other files "), "their"),
         };
-        let message =
-            format!("{are} probably no longer run ({why}), so {their} findings have the confidence `possible`");
+        let run = if count == 1 { run.replacen("are", "is", 1) } else { run.to_owned() };
+        let message = format!("{others}{run} ({why}), so {their} findings have the confidence `possible`");
         let help = "under [migrations] in pgvet.toml, list them in `include` if they run, or in `exclude` to skip them";
         Problem { path: display(first), message, help: Some(help.to_owned()) }
     };

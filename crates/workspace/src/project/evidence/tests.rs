@@ -2,6 +2,7 @@
 
 use crate::config::ConfigSource;
 use crate::project::{Project, Request};
+use pgvet_model::incident::IncidentKind;
 use std::fs;
 use std::path::Path;
 
@@ -60,6 +61,130 @@ fn what_names_the_folder_beats_its_name() {
 }
 
 #[test]
+fn a_list_of_what_is_excluded_names_no_folder_that_runs() {
+    let old = ("archive/1_a.sql", "CREATE TABLE a (b int);");
+    let of = |text| evidence(&[old, ("tsconfig.json", text)], None).0;
+    assert_eq!(
+        of("{ \"exclude\": [\"node_modules\", \"archive\"] }"),
+        ["archive/1_a.sql: a folder above it is called `archive`"]
+    );
+    assert_eq!(of("{ \"migrations\": [\"archive\"] }"), [] as [&str; 0]);
+}
+
+#[test]
+fn files_outside_of_the_folder_of_the_tool_are_doubted() {
+    let tool = [("supabase/config.toml", ""), ("supabase/migrations/1_a.sql", "CREATE TABLE a (b int);")];
+    let below = ("supabase/migrations/fixes/2_b.sql", "ALTER TABLE a ADD c int;");
+    let other = ("database/updates/1_c.sql", "ALTER TABLE a ADD d int;");
+    let of = |more: &[(&str, &str)]| evidence(&[&tool, more].concat(), None);
+    let said = |path: &str| {
+        format!(
+            "{path}: Supabase runs the migrations in `supabase/migrations`, and nothing shows what runs other files"
+        )
+    };
+    assert_eq!(of(&[below, other]), (vec![said(other.0), said(below.0)], 1));
+    for (path, text) in [
+        ("scripts/apply.sh", "psql -f database/updates/1_c.sql"),
+        ("package.json", "{ \"scripts\": { \"update\": \"node run.js database/updates\" } }"),
+        (
+            "src/run.ts",
+            "for (const file of readdirSync('database/updates')) if (file.endsWith('.sql')) query(readFile(file))",
+        ),
+        ("README.md", "    psql app -f database/updates/1_c.sql\n"),
+        ("database/README.md", "Paste `updates/1_c.sql` into the editor.\n"),
+        (".github/workflows/deploy.yml", "run: psql -f database/updates/1_c.sql"),
+    ] {
+        assert_eq!(of(&[other, (path, text)]).0, [] as [String; 0], "{path}");
+    }
+    // A second program of the repository.
+    let service = [("service/go.mod", "module x"), ("service/sql/1_c.sql", "ALTER TABLE a ADD d int;")];
+    assert_eq!(of(&service).0, [] as [String; 0]);
+    let second = [("b/supabase/config.toml", ""), ("b/supabase/migrations/1_a.sql", "ALTER TABLE a ADD d int;")];
+    assert_eq!(of(&second).0, [] as [String; 0], "the tool runs both");
+    assert_eq!(evidence(&[tool[1], other], None).0, [] as [String; 0], "no configuration shows the tool");
+    let included = "[migrations]\ninclude = [\"database/**\"]\n";
+    assert_eq!(evidence(&[&tool[..], &[other]].concat(), Some(included)).0, [] as [String; 0]);
+}
+
+#[test]
+fn folders_of_every_tool_are_recognized() {
+    let prisma = [
+        ("prisma/migrations/migration_lock.toml", "provider = \"postgresql\"\n"),
+        ("prisma/migrations/1_a/migration.sql", "CREATE TABLE a (b int);"),
+    ];
+    let drizzle = [
+        ("drizzle/meta/_journal.json", "{\"entries\": [{\"idx\": 0, \"when\": 1, \"tag\": \"0000_a\"}]}"),
+        ("drizzle/0000_a.sql", "CREATE TABLE a (b int);"),
+    ];
+    let flyway = [("flyway.conf", "flyway.locations=sql"), ("sql/V1__a.sql", "CREATE TABLE a (b int);")];
+    let sqlx = [("Cargo.toml", "[dependencies]\nsqlx = \"0.8\"\n"), ("migrations/1_a.sql", "CREATE TABLE a (b int);")];
+    let go = "module x\nrequire github.com/golang-migrate/migrate/v4 v4.18.0\n";
+    let golang = [("go.mod", go), ("migrations/1_a.up.sql", "CREATE TABLE a (b int);")];
+    let sqitch = [
+        ("sqitch.plan", "%project=x\na 2024-01-01T00:00:00Z x <x@x> # x\n"),
+        ("deploy/a.sql", "CREATE TABLE a (b int);"),
+    ];
+    let other = ("fixes/1_c.sql", "ALTER TABLE a ADD d int;");
+    for (tool, files) in [
+        ("Prisma", &prisma),
+        ("Drizzle", &drizzle),
+        ("Flyway", &flyway),
+        ("sqlx", &sqlx),
+        ("golang-migrate", &golang),
+        ("Sqitch", &sqitch),
+    ] {
+        let found = evidence(&[&files[..], &[other]].concat(), None).0;
+        assert!(found.len() == 1 && found[0].starts_with(&format!("fixes/1_c.sql: {tool} runs")), "{tool}: {found:?}");
+    }
+}
+
+#[test]
+fn files_of_another_profile_of_flyway_are_doubted() {
+    let folder = "src/main/resources/db/migration";
+    let files = |lists: &str| {
+        let migrations = ["common/V1__a.sql", "dev/V2__b.sql", "prod/V2__c.sql"].map(|path| format!("{folder}/{path}"));
+        let code = ("src/main/kotlin/Configuration.kt", lists);
+        let texts = ["CREATE TABLE a (b int);", "ALTER TABLE a ADD c int;", "ALTER TABLE a ADD d int;"];
+        let all: Vec<(&str, &str)> = migrations.iter().map(String::as_str).zip(texts).chain([code]).collect();
+        evidence(&all, None).0
+    };
+    let both = "if (isDev) {\n\"db/migration/common,db/migration/dev\"\n} else {\n\"db/migration/common,db/migration/prod\"\n}";
+    let code = "src/main/kotlin/Configuration.kt";
+    let said = format!("{folder}/dev/V2__b.sql: only `{code}:2` lists its folder for Flyway, and `{code}:4` does not");
+    assert_eq!(files(both), [said]);
+    assert_eq!(files("\"db/migration\""), [] as [&str; 0]);
+}
+
+#[test]
+fn versions_in_folders_that_no_list_has_together_are_apart() {
+    let apart = |list: &str| {
+        let root = tempfile::tempdir().unwrap();
+        let main = root.path().join("src/main");
+        for (path, text) in [
+            ("resources/db/migration/dev/V2__b.sql", "SELECT 1;"),
+            ("resources/db/migration/prod/V2__c.sql", "SELECT 1;"),
+            ("kotlin/Configuration.kt", list),
+        ] {
+            fs::create_dir_all(main.join(path).parent().unwrap()).unwrap();
+            fs::write(main.join(path), text).unwrap();
+        }
+        fs::create_dir(root.path().join(".git")).unwrap();
+        let request = Request { paths: vec![root.path().to_owned()], ..Request::default() };
+        let project = Project::load(&request, &|_, _| {}).unwrap();
+        let incidents = project.files.iter().flat_map(|file| &file.incidents);
+        let apart = incidents.filter_map(|incident| match &incident.kind {
+            IncidentKind::SameVersion { apart, .. } => Some(apart.is_some()),
+            _ => None,
+        });
+        apart.collect::<Vec<_>>()
+    };
+    assert_eq!(apart("if (dev) \"db/migration/dev\" else \"db/migration/prod\""), [true]);
+    assert_eq!(apart("\"db/migration/dev,db/migration/prod\""), [false]);
+    assert_eq!(apart("\"db/migration\""), [false]);
+    assert_eq!(apart(""), [false]);
+}
+
+#[test]
 fn a_file_that_the_tool_omits_is_doubted() {
     let files = [
         ("Cargo.toml", "[dependencies]\nsqlx = \"0.8\"\n"),
@@ -91,6 +216,16 @@ fn a_timeout_in_the_program_is_evidence() {
     assert_eq!(evidence(&files, None).0, ["db/migrations/1_a.sql: db/scripts/migrate.ts:2"]);
     let of_something_else = code.replace("migrations", "reports");
     assert_eq!(evidence(&[migration, ("db/scripts/report.ts", &of_something_else)], None).0, [] as [&str; 0]);
+}
+
+#[test]
+fn a_program_deep_in_the_project_sets_the_timeout() {
+    let migration = ("migrations/1_a.up.sql", "ALTER TABLE a ADD b int;");
+    let code = "// Runs the migrations.\nfilepath.Glob(dir + \"/*.up.sql\")\nos.ReadFile(file)\ndb.Exec(\"SET lock_timeout = '10s'\")\n";
+    let files = |code: &'static str| [migration, ("internal/postgres/db.go", code)];
+    assert_eq!(evidence(&files(code), None).0, ["migrations/1_a.up.sql: internal/postgres/db.go:4"]);
+    let of_requests = "package postgres\ndb.Exec(\"SET lock_timeout = '10s'\")\n";
+    assert_eq!(evidence(&files(of_requests), None).0, [] as [&str; 0]);
 }
 
 #[test]

@@ -2,6 +2,7 @@
 
 use crate::config::absolute;
 use crate::layout::Tool;
+use crate::layout::runner_code::reads_files;
 use crate::nearby::{self, Nearby};
 use crate::order;
 use crate::problem::display;
@@ -14,24 +15,6 @@ use std::path::{Path, PathBuf};
 
 /// So far above the migrations code is searched for.
 const LEVELS: usize = 5;
-
-/// Folders of code and configuration around the migrations.
-const FOLDERS: [&str; 14] = [
-    "",
-    "src",
-    "src/db",
-    "src/main/resources",
-    "cmd",
-    "config",
-    "scripts",
-    "script",
-    "bin",
-    "db",
-    "lib",
-    "internal",
-    "server",
-    "tools",
-];
 
 /// Most files that are read for one folder.
 const FILES: usize = 300;
@@ -55,28 +38,60 @@ impl Timeouts {
         if let Some(known) = self.known.get(&folder) {
             return known.clone();
         }
-        let found = self.repositories.top(&folder).and_then(|top| find(&folder, &top, nearby));
+        let found = self.repositories.top(&folder).and_then(|top| find(&folder, &top, file.layout.tool, nearby));
         self.known.entry(folder).or_insert(found).clone()
     }
 }
 
-/// Finds the timeout in code that names the folder, or in what configures the connection.
-fn find(folder: &Path, top: &Path, nearby: &Nearby) -> Option<CodeTimeout> {
+/// Finds the timeout in code that runs the files of a folder, or in what configures the connection.
+fn find(folder: &Path, top: &Path, tool: Tool, nearby: &Nearby) -> Option<CodeTimeout> {
     let name = folder.file_name()?.to_str()?;
     let around = folder.ancestors().take(LEVELS).take_while(|above| above.starts_with(top));
-    let files = around
-        .flat_map(|above| FOLDERS.iter().flat_map(move |below| nearby.code_and_configuration(&above.join(below))));
+    let folders: Vec<PathBuf> = around.flat_map(|above| nearby.code_folders(above).to_vec()).collect();
+    let files = folders.iter().flat_map(|folder| nearby.code_and_configuration(folder));
     files.take(FILES).find_map(|path| {
         let text = nearby.text(&path).filter(|text| SETTINGS.iter().any(|setting| text.contains(setting)))?;
-        let (setting, line) = timeout(&text, name)?;
+        let (setting, line) = timeout(&text, name, tool)?;
         let shown = display(path.strip_prefix(top).unwrap_or(&path));
         Some(CodeTimeout { setting: SmolStr::new_static(setting), place: format_smolstr!("{shown}:{line}") })
     })
 }
 
+/// What code names that runs migrations with the library of a tool.
+const LIBRARIES: [(Tool, &[&str]); 16] = [
+    (Tool::Goose, &["pressly/goose"]),
+    (Tool::GolangMigrate, &["golang-migrate/migrate"]),
+    (Tool::SqlMigrate, &["rubenv/sql-migrate"]),
+    (Tool::Dbmate, &["amacneil/dbmate"]),
+    (Tool::Pop, &["gobuffalo/pop"]),
+    (Tool::Tern, &["jackc/tern"]),
+    (Tool::Atlas, &["ariga.io/atlas"]),
+    (Tool::Sqlx, &["sqlx::migrate"]),
+    (Tool::Refinery, &["embed_migrations!", "refinery::"]),
+    (Tool::Diesel, &["diesel_migrations"]),
+    (Tool::Flyway, &["org.flywaydb"]),
+    (Tool::Liquibase, &["import liquibase"]),
+    (Tool::Drizzle, &["/migrator'", "/migrator\""]),
+    (Tool::NodePgMigrate, &["'node-pg-migrate", "\"node-pg-migrate"]),
+    (Tool::PostgresMigrations, &["'postgres-migrations", "\"postgres-migrations"]),
+    (Tool::Postgrator, &["'postgrator", "\"postgrator"]),
+];
+
+/// Whether a text runs the migrations of a folder: it names the folder, reads its files, or uses the library of the tool.
+fn runs(text: &str, folder: &str, tool: Tool) -> bool {
+    let names_library = || {
+        let names = LIBRARIES.iter().filter(|(of, _)| *of == tool).flat_map(|(_, names)| *names);
+        names.into_iter().any(|name| text.contains(name))
+    };
+    nearby::has_path(text, folder)
+        || text.contains(&format!(" {folder}/"))
+        || reads_files(text, folder)
+        || names_library()
+}
+
 /// The setting of a text that runs the migrations of a folder, or that gives every connection options, and its line.
-fn timeout(text: &str, folder: &str) -> Option<(&'static str, usize)> {
-    let runs = nearby::has_path(text, folder) || text.contains(&format!(" {folder}/"));
+fn timeout(text: &str, folder: &str, tool: Tool) -> Option<(&'static str, usize)> {
+    let runs = runs(text, folder, tool);
     let is_comment =
         |line: &str| ["//", "*", "#", "--", ";", "<!--"].iter().any(|mark| line.trim_start().starts_with(mark));
     let lines = || text.lines().zip(1..).filter(|(line, _)| !is_comment(line));
@@ -155,14 +170,21 @@ mod tests {
     #[test]
     fn the_code_must_run_the_migrations_or_configure_connections() {
         let set = "SET lock_timeout = '5s'";
-        assert_eq!(
-            timeout(&format!("read('migrations')\n// {set}\nrun(\"{set}\")"), "migrations"),
-            Some(("lock_timeout", 3))
-        );
-        assert_eq!(timeout(&format!("run(\"{set}\")"), "migrations"), None);
-        assert_eq!(timeout(&format!("// after the migrations\nrun(\"{set}\")"), "migrations"), None);
-        let embedded = format!("//go:embed migrations/*.sql\nrun(\"{set}\")");
-        assert_eq!(timeout(&embedded, "migrations"), Some(("lock_timeout", 2)));
-        assert_eq!(timeout("PGOPTIONS: -c statement_timeout=60s", "migrations"), Some(("statement_timeout", 1)));
+        let of = |text: &str| timeout(text, "migrations", Tool::GolangMigrate);
+        let at = |line| Some(("lock_timeout", line));
+        assert_eq!(of(&format!("read('migrations')\n// {set}\nrun(\"{set}\")")), at(3));
+        assert_eq!(of(&format!("run(\"{set}\")")), None);
+        assert_eq!(of(&format!("// after the migrations\nrun(\"{set}\")")), None);
+        assert_eq!(of(&format!("//go:embed migrations/*.sql\nrun(\"{set}\")")), at(2));
+        assert_eq!(of("PGOPTIONS: -c statement_timeout=60s"), Some(("statement_timeout", 1)));
+        let reads = format!("// The migrations.\nglob(dir + \"*.up.sql\"); os.ReadFile(file)\nexec(\"{set}\")");
+        assert_eq!(of(&reads), at(3));
+        assert_eq!(of(&reads.replace("ReadFile", "Open").replace("glob", "walk")), None);
+        let options =
+            "import \"github.com/golang-migrate/migrate/v4\"\nopen(url + \"?options=-c lock_timeout=\" + wait)";
+        assert_eq!(of(options), at(2));
+        let pool = "import \"github.com/golang-migrate/migrate/v4\"\nRuntimeParams: map{\"lock_timeout\": \"5s\"}";
+        assert_eq!(of(pool), at(2));
+        assert_eq!(timeout(pool, "migrations", Tool::Goose), None, "another tool runs the migrations");
     }
 }
