@@ -88,7 +88,7 @@ pub(super) fn dropped_spaces(path: &Path, text: &str) -> Vec<(TextRange, &'stati
 /// PostgreSQL, they are a statement that it refuses. Source: Flyway, `Parser.getNextStatement` and `Parser.readToken`, and
 /// runs of 7.15, 9.22, 10.22 and 13.12.
 pub(super) fn dropped_parentheses(path: &Path, text: &str) -> Vec<(TextRange, &'static str)> {
-    if !path.file_name().is_some_and(|name| FlywayName::parse(&name.to_string_lossy()).is_some()) {
+    if path.file_name().is_none_or(|name| FlywayName::parse(&name.to_string_lossy()).is_none()) {
         return Vec::new();
     }
     let tokens = tokenize(text, TextRange::new(0, text.len() as u32));

@@ -58,6 +58,7 @@ impl Form {
 
 /// Returns the schema that a file makes the default: `None` if it says nothing, and an inner `None` if its value is
 /// unknown, or if there are several.
+#[expect(clippy::option_option, reason = "a file that says nothing, and one whose value is unknown, differ")]
 fn default_schema(settings: &[Setting]) -> Option<Option<SmolStr>> {
     let of = |name: &str| {
         let mut values = settings.iter().filter(|(key, _)| is_of_flyway(key, name)).map(|(_, value)| schema(value));

@@ -5,6 +5,7 @@ use super::words::UNKNOWN;
 use super::{Files, GlobOrder};
 use crate::config::absolute;
 use crate::nearby::Nearby;
+use crate::skipped::is_sql;
 use std::path::{Component, Path, PathBuf};
 
 /// Maximum number of files that include others in turn.
@@ -38,7 +39,7 @@ impl Places<'_> {
         if is_code && !path.contains('.') && self.folder.ends_with(&path) {
             return vec![Files::Glob { pattern: "*.sql".to_owned(), order }];
         }
-        let is_file = path.ends_with(".sql");
+        let is_file = is_sql(&path);
         if is_file && path.contains(['*', '?', '[', UNKNOWN]) {
             return self.glob(&path.replace(UNKNOWN, "*"), order).into_iter().collect();
         }
@@ -102,6 +103,6 @@ fn known_part(word: &str) -> Option<String> {
     let name = word.rfind('/').map_or(0, |at| at + 1);
     let cut = word[..name].rfind(UNKNOWN).map_or(0, |at| word[at..].find('/').map_or(word.len(), |next| at + next + 1));
     let path = &word[cut.min(word.len())..];
-    let is_useful = !path.is_empty() && path.len() < 300 && path.chars().any(|one| one.is_alphanumeric());
+    let is_useful = !path.is_empty() && path.len() < 300 && path.chars().any(char::is_alphanumeric);
     is_useful.then(|| path.to_owned())
 }

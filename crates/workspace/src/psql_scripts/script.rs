@@ -3,6 +3,7 @@
 use super::place::Places;
 use super::words::{Token, UNKNOWN, Variables, tokens};
 use super::{Files, GlobOrder, Run};
+use crate::skipped::is_sql;
 use smol_str::{SmolStr, format_smolstr};
 use std::path::PathBuf;
 
@@ -102,7 +103,7 @@ pub(super) fn others(text: &str, kind: Kind, shown: &str, places: &Places<'_>) -
         }
         let is_edge =
             |one: char| one.is_whitespace() || matches!(one, '"' | '\'' | '`' | '(' | ')' | ',' | ':' | '[' | ']');
-        for word in line.split(is_edge).filter(|word| word.ends_with(".sql") && !word.contains(['*', '$', '{', '%'])) {
+        for word in line.split(is_edge).filter(|word| is_sql(word) && !word.contains(['*', '$', '{', '%'])) {
             let other = |files: &Files| matches!(files, Files::Other(_));
             let files = places.files(word, GlobOrder::Name, false).into_iter().filter(other);
             let run = |files| Run { place: format_smolstr!("{shown}:{number}"), in_transaction: false, files };
@@ -331,7 +332,7 @@ fn is_name(name: &str) -> bool {
 }
 
 fn names_sql(word: &str) -> bool {
-    word.trim_end_matches(['"', '\'', ')']).ends_with(".sql") || word.contains(BETWEEN)
+    is_sql(word.trim_end_matches(['"', '\'', ')'])) || word.contains(BETWEEN)
 }
 
 /// Whether psql runs its input in one transaction, or gets a BEGIN before it.
@@ -349,7 +350,7 @@ fn opens_transaction(command: &[Token]) -> bool {
 fn listed(command: &[Token]) -> Vec<String> {
     let all: Vec<&str> = words(command).map(|(_, word)| word).collect();
     let lists = all.iter().any(|word| matches!(*word, "ls" | "find"));
-    let pattern = all.windows(2).find(|two| two[0] == "-name" && two[1].ends_with(".sql")).map(|two| two[1]);
+    let pattern = all.windows(2).find(|two| two[0] == "-name" && is_sql(two[1])).map(|two| two[1]);
     let is_wanted = |word: &&&str| {
         let is_folder = lists || word.contains('/');
         !word.starts_with('-') && Some(**word) != pattern && (names_sql(word) || is_folder)

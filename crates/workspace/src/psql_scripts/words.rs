@@ -49,7 +49,7 @@ struct Reader<'t> {
     found: Vec<Token>,
 }
 
-impl<'t> Reader<'t> {
+impl Reader<'_> {
     fn read(&mut self, depth: usize) {
         while let Some(first) = self.rest.chars().next() {
             let at_start = self.word.is_none();
@@ -142,8 +142,8 @@ impl<'t> Reader<'t> {
             let default = inside[name_end..end].trim_start_matches(':').strip_prefix(['-', '=']);
             return self.variable(&inside[..name_end], default, quoted);
         }
-        if rest.starts_with('(') {
-            self.rest = &rest[1..];
+        if let Some(inside) = rest.strip_prefix('(') {
+            self.rest = inside;
             return self.command(')', depth);
         }
         let end = match rest.chars().next() {

@@ -50,7 +50,7 @@ pub(crate) fn retyped<'c>(context: &'c RuleContext<'_>) -> Vec<Retyped<'c>> {
             let range = place(context, &column.name).unwrap_or(lock.range);
             let (column, to) = (&column.name, column.sql_type);
             let (using, updated) = (using(context, table, column), is_updated(context, table, column));
-            let cuts = using_expression(context, column).is_some_and(|using| cuts_text(using));
+            let cuts = using_expression(context, column).is_some_and(cuts_text);
             found.push(Retyped { table, column, from, to, range, using, cuts, updated });
         }
     }

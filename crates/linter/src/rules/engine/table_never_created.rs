@@ -77,7 +77,7 @@ fn check(context: &RuleContext<'_>, reporter: &mut Reporter<'_>) {
         return;
     }
     let mut seen: BTreeSet<Oid> = BTreeSet::new();
-    for lock in context.effects.locks.iter() {
+    for lock in &context.effects.locks {
         let oid = lock.relation.oid;
         if context.before.get_relation(oid).is_some() || !seen.insert(oid) {
             continue;

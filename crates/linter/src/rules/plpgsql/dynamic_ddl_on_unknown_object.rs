@@ -204,7 +204,7 @@ fn is_list(context: &RoutineContext<'_>, array: &SqlText) -> bool {
                         default.is_some_and(|default| lists_constants(&default))
                     }
                     _ => false,
-                })
+                });
             }
             Node::Statement(statement) if sets(statement, variable) => return false,
             _ => {}

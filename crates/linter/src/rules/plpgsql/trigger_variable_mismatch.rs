@@ -242,7 +242,7 @@ fn cast(
         found.name
     );
     let other_case = |value: &&SmolStr| !known.changed && labels.contains(value.to_lowercase().as_str());
-    let help = if without.iter().any(|value| other_case(&value)) {
+    let help = if without.iter().any(other_case) {
         format!("convert the text first: lower({})::{}", known.shown, found.name)
     } else {
         "add the labels to the enum, or choose the label with CASE".to_owned()

@@ -207,7 +207,7 @@ impl<'a> Search<'a> {
         };
         let joined: Vec<SmolStr> = own.iter().filter_map(|condition| equated(condition)).collect();
         let is_joined = key.iter().all(|column| joined.contains(column));
-        (is_joined && own.iter().any(|condition| is_other(&condition))).then_some(key)
+        (is_joined && own.iter().any(is_other)).then_some(key)
     }
 
     /// `EXISTS (SELECT FROM t other WHERE other.key = t.key AND other.id < t.id)`.
@@ -241,7 +241,7 @@ fn key_of_other_row(conditions: &[&Expr]) -> Option<Vec<SmolStr>> {
         _ => false,
     };
     let key: Vec<SmolStr> = conditions.iter().filter_map(|condition| equated(condition)).collect();
-    (!key.is_empty() && conditions.iter().any(|condition| is_ordered(&condition))).then_some(key)
+    (!key.is_empty() && conditions.iter().any(is_ordered)).then_some(key)
 }
 
 /// The column of `a.key = b.key` or `a.key IS NOT DISTINCT FROM b.key`.

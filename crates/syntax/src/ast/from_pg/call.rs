@@ -43,7 +43,7 @@ impl Context<'_> {
             filter: self.optional(node.agg_filter),
             order_by: self.expressions(node.agg_order),
             window: node.over.map(|over| self.window(over)),
-            partition_keys: node.over.map_or(0, |over| partition_keys(&over)),
+            partition_keys: node.over.map_or(0, |over| partition_keys(over)),
             name_range,
         }
     }

@@ -80,12 +80,11 @@ impl<'a> Outside<'a> {
             return None;
         }
         let folder = absolute(&order::sequence(&path));
-        let found = match self.known.get(&folder) {
-            Some(found) => found.clone(),
-            None => {
-                let found = self.tool_beside(&folder, folders);
-                self.known.entry(folder).or_insert(found).clone()
-            }
+        let found = if let Some(found) = self.known.get(&folder) {
+            found.clone()
+        } else {
+            let found = self.tool_beside(&folder, folders);
+            self.known.entry(folder).or_insert(found).clone()
         };
         let found = found?;
         let name = path.file_name()?.to_string_lossy();

@@ -322,7 +322,7 @@ fn of_scripts(files: &[(&str, &str)]) -> Vec<String> {
     let line = |file: &crate::project::ProjectFile| {
         let mut line = file.path.file_name().unwrap().to_string_lossy().into_owned();
         let psql = file.evidence.psql.as_ref();
-        let add = |line: &mut String, word: &str, place: &str| *line += &format!(" {word} {place}");
+        let add = |line: &mut String, word: &str, place: &str| line.extend([" ", word, " ", place]);
         if let Some(place) = psql.and_then(|psql| psql.transaction.as_ref()) {
             add(&mut line, "transaction", place);
         }

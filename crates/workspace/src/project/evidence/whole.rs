@@ -114,7 +114,7 @@ fn mark_schemas(files: &mut [ProjectFile], folders: &Folders) {
     for file in files.iter_mut().filter(|file| is_judged(file)) {
         let sequence = order::sequence(&file.path);
         let schema = known.entry(sequence).or_insert_with_key(|sequence| schema(sequence, &paths, folders));
-        file.evidence.schema = schema.clone();
+        file.evidence.schema.clone_from(schema);
     }
 }
 
