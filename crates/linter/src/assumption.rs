@@ -19,6 +19,8 @@ pub enum Assumption {
     Large { table: SmolStr },
     /// Others use the table while the migration runs.
     InUse { table: SmolStr },
+    /// No migration shows the type of the column, which may be a narrower one of the same kind.
+    OldTypeNotWidened { table: SmolStr, column: SmolStr },
     /// Others do, although the transaction stops if the table has rows.
     InUseThoughEmpty { table: SmolStr },
     /// Deployed code writes to the table, although the transaction stops if it has rows.
@@ -451,6 +453,7 @@ impl Assumption {
             | Self::ServerIsAtLeast { .. }
             | Self::RefusedWithAnyValue { .. } => Confidence::Likely,
             Self::LargeThough { .. }
+            | Self::OldTypeNotWidened { .. }
             | Self::InUseThoughEmpty { .. }
             | Self::WrittenThoughEmpty { .. }
             | Self::NoIndexFinds { .. }

@@ -5,6 +5,7 @@ use crate::config::absolute;
 use crate::dialect::Dialect;
 use crate::drivers::{Mentions, is_manifest, of_manifest};
 use crate::nearby::Nearby;
+use crate::queries::prepared_queries;
 use crate::roots::Repositories;
 use rustc_hash::FxHashMap;
 use std::path::{Path, PathBuf};
@@ -119,8 +120,9 @@ impl Level {
     }
 }
 
-/// Drizzle's journal and snapshots and Prisma's lock file name their database. Source: drizzle-kit 0.31,
-/// `meta/_journal.json`, and 1.0.0-rc.5, `snapshot.json`, `dialect`; Prisma 6 documentation, "`migration_lock.toml`".
+/// Drizzle's journal and snapshots, Prisma's lock file, and the queries that sqlx has prepared beside the migrations name
+/// their database. Source: drizzle-kit 0.31, `meta/_journal.json`, and 1.0.0-rc.5, `snapshot.json`, `dialect`; Prisma 6
+/// documentation, "`migration_lock.toml`"; sqlx 0.8, `sqlx-macros-core/src/query/data.rs`, `db_name`.
 ///
 /// `None` if there is no such file.
 fn of_lists(migrations: &Path, nearby: &Nearby) -> Option<Database> {
@@ -138,6 +140,9 @@ fn of_lists(migrations: &Path, nearby: &Nearby) -> Option<Database> {
         .or_else(snapshot)
         .or_else(lock)
         .or_else(lock_above)
+        .or_else(|| {
+            line_of(prepared_queries(migrations.parent()?).first()?, "db_name").map(|line| line.to_ascii_lowercase())
+        })
         .map(|line| Database { other: named(&line), doubt: None })
 }
 
@@ -189,6 +194,16 @@ mod tests {
         }
         let found = Manifests::default().database(&root.join("app/migrations"), &Nearby::default());
         (found.other, found.doubt.map(|(dialect, path)| (dialect, path.to_string_lossy().into_owned())))
+    }
+
+    #[test]
+    fn queries_that_sqlx_has_prepared_name_their_database() {
+        let query = |name: &str| format!("{{\n  \"db_name\": \"{name}\",\n  \"query\": \"SELECT 1\"\n}}\n");
+        let setting = ("app/.env", "DATABASE_URL=postgres://localhost/app\n");
+        let of = |name: &str| of_files(&[("app/.sqlx/query-0a.json", &query(name)), setting]);
+        assert_eq!(of("SQLite"), (Some(Dialect::Sqlite), None));
+        assert_eq!(of("MySQL"), (Some(Dialect::MySql), None));
+        assert_eq!(of("PostgreSQL"), (None, None));
     }
 
     #[test]

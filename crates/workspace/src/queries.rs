@@ -83,19 +83,8 @@ impl Queries {
 
     /// The queries that `cargo sqlx prepare` has saved. Source: sqlx 0.8 documentation, "Enable building in offline mode".
     fn of_sqlx(&mut self, folder: &Path) {
-        let prepared = folder.join(".sqlx");
-        if fs::symlink_metadata(&prepared).is_ok_and(|folder| folder.is_symlink()) {
-            return;
-        }
-        let entries = fs::read_dir(&prepared).into_iter().flatten().filter_map(Result::ok).map(|entry| entry.path());
-        let is_prepared = |path: &PathBuf| {
-            let name = path.file_name().unwrap_or_default().to_string_lossy();
-            name.starts_with("query-") && path.extension().is_some_and(|extension| extension == "json")
-        };
-        let mut paths: Vec<PathBuf> = entries.filter(is_prepared).collect();
-        paths.sort();
         let mut unread = 0;
-        for path in paths {
+        for path in prepared_queries(folder) {
             let read = if self.is_full() { None } else { Prepared::read(&path) };
             match read {
                 Some(Prepared { db_name, .. }) if db_name != "PostgreSQL" => {}
@@ -103,7 +92,7 @@ impl Queries {
                 None => unread += 1,
             }
         }
-        self.note_unread(&prepared, unread);
+        self.note_unread(&folder.join(PREPARED), unread);
     }
 
     /// Whether the query was understood.
@@ -135,6 +124,25 @@ impl Queries {
         let message = format!("has {queries} that pgvet did not read, so findings about deployed code may be missing");
         self.notes.push(Problem { path: roots::shown(path), message, help: None });
     }
+}
+
+/// The folder of the queries that sqlx has prepared.
+const PREPARED: &str = ".sqlx";
+
+/// The files of the queries that sqlx has prepared in a folder, in order.
+pub(crate) fn prepared_queries(folder: &Path) -> Vec<PathBuf> {
+    let prepared = folder.join(PREPARED);
+    if fs::symlink_metadata(&prepared).is_ok_and(|folder| folder.is_symlink()) {
+        return Vec::new();
+    }
+    let entries = fs::read_dir(&prepared).into_iter().flatten().filter_map(Result::ok).map(|entry| entry.path());
+    let is_prepared = |path: &PathBuf| {
+        let name = path.file_name().unwrap_or_default().to_string_lossy();
+        name.starts_with("query-") && path.extension().is_some_and(|extension| extension == "json")
+    };
+    let mut paths: Vec<PathBuf> = entries.filter(is_prepared).collect();
+    paths.sort();
+    paths
 }
 
 /// A query that sqlx has prepared.

@@ -35,6 +35,11 @@ impl fmt::Display for Assumption {
             Self::LargeThough { table, because: FewRows::FoundEmpty } => {
                 write!(f, "assumes that `{table}` is large, although this transaction stops if the table has rows")
             }
+            Self::OldTypeNotWidened { table, column } => write!(
+                f,
+                "assumes that the type of `{table}.{column}`, which no migration shows, is not only a narrower form of \
+                 the new type"
+            ),
             Self::InUseThoughEmpty { table } => write!(
                 f,
                 "assumes that other sessions use `{table}` while this runs, although this transaction stops if the \

@@ -10,6 +10,7 @@ use pgvet_syntax::ast::{
 };
 use pgvet_syntax::source::TextRange;
 use pgvet_syntax::statement::is_template;
+use smol_str::SmolStr;
 use std::sync::Arc;
 
 impl Executor<'_> {
@@ -41,6 +42,7 @@ impl Executor<'_> {
         };
         if let Some(existing) = existing.as_ref().filter(|_| types_known) {
             check_replacement(existing, create, returns)?;
+            check_result_row(existing, &parameters, create.name.range())?;
         }
         let is_new = existing.is_none();
         let is_of_trigger = create.returns.as_ref().is_some_and(|returns| returns.name == "trigger");
@@ -257,6 +259,29 @@ fn check_replacement(existing: &Function, create: &CreateFunction, returns: SqlT
         }
     }
     Ok(())
+}
+
+/// The columns of the row that several output parameters make must stay the same.
+///
+/// Source: PostgreSQL 18, `src/backend/catalog/pg_proc.c`, `ProcedureCreate`.
+fn check_result_row(existing: &Function, parameters: &[Parameter], range: TextRange) -> Run {
+    let [old, new] = [&existing.parameters, parameters].map(result_row);
+    let are_known = [&old, &new].into_iter().flatten().all(|(_, sql_type)| sql_type.is_known());
+    let columns = |row: &[(Option<&SmolStr>, SqlType)]| -> Vec<_> {
+        row.iter().map(|(name, sql_type)| (name.cloned(), sql_type.oid)).collect()
+    };
+    if are_known && columns(&old) != columns(&new) {
+        return fail("42P13", format!("cannot change return type of existing function \"{}\"", existing.name), range);
+    }
+    Ok(())
+}
+
+/// The columns of the row that a function returns; none if it has only one result.
+fn result_row(parameters: &[Parameter]) -> Vec<(Option<&SmolStr>, SqlType)> {
+    let is_output =
+        |one: &&Parameter| matches!(one.mode, ParameterMode::Out | ParameterMode::InOut | ParameterMode::Table);
+    let row: Vec<_> = parameters.iter().filter(is_output).map(|one| (one.name.as_ref(), one.sql_type)).collect();
+    if row.len() > 1 { row } else { Vec::new() }
 }
 
 fn apply_options(function: &mut Function, options: &[DefElem]) {

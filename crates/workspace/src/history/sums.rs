@@ -101,7 +101,7 @@ impl Sums {
     /// golang-migrate has down migrations that are not hashed, and Flyway an order of its own.
     fn ending(&self) -> Option<&'static str> {
         let is_of_flyway = |name: &str| name.contains('/') || FlywayName::parse(name).is_some();
-        if self.entries.iter().any(|(name, _)| is_of_flyway(name)) {
+        if self.entries.is_empty() || self.entries.iter().any(|(name, _)| is_of_flyway(name)) {
             return None;
         }
         let is_golang_migrate = self.entries.iter().all(|(name, _)| name.ends_with(".up.sql"));

@@ -91,16 +91,17 @@ fn check(context: &RuleContext<'_>, reporter: &mut Reporter<'_>) {
         }
         let message =
             format!("PostgreSQL refuses this in a new database: no earlier migration creates `{}`", shown(missing));
-        let help = near(context.before, &name).unwrap_or_else(|| {
-            "create the table in an earlier migration. If something else creates it, let pgvet read its definition \
-             (--schema)"
-                .to_owned()
-        });
         let range = if lock.range.is_empty() { context.statement.range } else { lock.range };
+        let near = near(context.before, &name);
         let assumption = match contrary(context, missing, history) {
             Some(because) => Assumption::NothingElseCreatesThough { table: name, because },
             None => Assumption::NothingElseCreates { table: name },
         };
+        let help = near.unwrap_or_else(|| {
+            "create the table in an earlier migration. If something else creates it, let pgvet read its definition \
+             (--schema)"
+                .to_owned()
+        });
         reporter.report(range, message).help(help).relation(&lock.relation).assuming(assumption).emit();
     }
 }
@@ -198,8 +199,13 @@ fn creates(text: &str, name: &str, depth: usize) -> bool {
     })
 }
 
-/// A table of the history with almost the same name.
+/// A table of the history with almost the same name. In a large schema, many missing names would each be compared with
+/// many others.
 fn near(catalog: &Catalog, name: &str) -> Option<String> {
+    const COMPARED: usize = 500;
+    if catalog.relation_count() > COMPARED {
+        return None;
+    }
     let distance = |other: &Relation| strsim::damerau_levenshtein(&other.name, name);
     let known = catalog.relations().filter(|relation| is_created(relation));
     let nearest = known.map(|relation| (distance(relation), shown(relation))).min()?;

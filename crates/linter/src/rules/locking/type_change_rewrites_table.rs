@@ -50,7 +50,9 @@ declare_rule! {
     ///   uses the column
     /// - a table that the same transaction created, or that the same migration created and left empty
     ///
-    /// If no migration shows the current type of the column, pgvet assumes that the change rewrites the table.
+    /// If no migration shows the current type of the column, pgvet assumes that the change rewrites the table. The
+    /// confidence is `possible` if the new type is `varchar`, `text`, `numeric` or `bit varying`, because PostgreSQL only
+    /// changes its catalog if such a type becomes wider.
     "type-change-rewrites-table", Locking, Error,
     {
         sources: &[
@@ -67,6 +69,8 @@ declare_rule! {
 struct Work<'e> {
     rewritten: Vec<&'e RelationName>,
     from_unknown: bool,
+    /// The evidence that the change may be one in the catalog.
+    doubt: Option<Assumption>,
     /// The length of the varchar that text becomes.
     new_length: Option<i32>,
     rebuilt: Vec<&'e RelationName>,
@@ -96,6 +100,7 @@ fn check(context: &RuleContext<'_>, reporter: &mut Reporter<'_>) {
                     let oid = |name: &str| type_by_name(name).map(|found| found.oid);
                     let is = |sql_type: u32, name: &str| oid(name) == Some(sql_type);
                     work.from_unknown |= !from.is_known();
+                    work.doubt = work.doubt.take().or_else(|| type_not_shown(rewrite));
                     let text = is(from.oid.0, "text") || is(from.oid.0, "varchar");
                     // PostgreSQL's VARHDRSZ is part of the modifier.
                     work.new_length = (text && is(to.oid.0, "varchar") && to.typmod > 4).then_some(to.typmod - 4);
@@ -172,6 +177,16 @@ fn report_time_zone(reporter: &mut Reporter<'_>, rewrite: &Rewrite, in_utc: &Wor
     finding.help(help).assuming(Assumption::TimeZoneNotUtc).emit();
 }
 
+/// What is assumed about a type change of a column whose type no migration shows, to a type of which PostgreSQL widens the
+/// limit without a rewrite.
+pub(crate) fn type_not_shown(rewrite: &Rewrite) -> Option<Assumption> {
+    let RewriteCause::TypeChange { column, from, to, .. } = &rewrite.cause else { return None };
+    let widened = ["varchar", "text", "numeric", "varbit"];
+    let is_widened = widened.iter().any(|name| type_by_name(name).is_some_and(|found| found.oid == to.oid.0));
+    let table = rewrite.relation.name.clone();
+    (!from.is_known() && is_widened).then(|| Assumption::OldTypeNotWidened { table, column: column.clone() })
+}
+
 /// A CHECK or foreign key that is checked again because a type changed.
 fn is_recheck(context: &RuleContext<'_>, cause: &ScanCause, range: TextRange) -> bool {
     match cause {
@@ -221,7 +236,7 @@ impl Work<'_> {
         };
         let mut finding = reporter.report(range, message).relation(altered.map_or(table, |altered| altered.table));
         if !self.rewritten.is_empty() {
-            finding = finding.work(pgvet_model::throughput::Work::Rewrite);
+            finding = finding.work(pgvet_model::throughput::Work::Rewrite).assuming(self.doubt.clone());
         }
         if let Some(advice) = self.advice(context, altered, range) {
             finding = offer(context, finding, advice);

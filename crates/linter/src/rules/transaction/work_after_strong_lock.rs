@@ -5,6 +5,8 @@ use crate::assumption::Assumption;
 use crate::cause::Cause;
 use crate::report::Reporter;
 use crate::rule::{RuleContext, declare_rule};
+use crate::rules::deployment::other_statements::{Until, ahead_of_maker};
+use crate::rules::locking::type_change_rewrites_table::type_not_shown;
 use crate::rules::statement::locks::{
     assumed_transaction, blocks_only_writes_of_lookup, show_lock, show_other_locks, stops_queries, strong_locks,
 };
@@ -85,14 +87,14 @@ struct Work<'a> {
     rows: Option<&'a Rows>,
     /// Its duration grows with the size of another table.
     copies: bool,
-    /// It reads all rows unless an index finds them, and the indexes of the table are not known.
-    index_unknown: bool,
+    /// Why it may take no time, although nothing shows that.
+    doubt: Option<Assumption>,
 }
 
 impl Work<'_> {
     /// Whether there is evidence that it takes no time.
     fn is_doubtful(&self) -> bool {
-        self.index_unknown || self.relation.few.is_some() || self.rows.is_some_and(Rows::may_be_few)
+        self.doubt.is_some() || self.relation.few.is_some() || self.rows.is_some_and(Rows::may_be_few)
     }
 }
 
@@ -117,9 +119,7 @@ fn check(context: &RuleContext<'_>, reporter: &mut Reporter<'_>) {
     let message = format!("{} while the transaction holds {held} until the transaction ends", work.what);
     let cause = Cause::Transaction(context.transaction());
     let mut finding = reporter.report(work.range, message).relation(work.relation).grows().caused_by(cause);
-    if work.index_unknown {
-        finding = finding.assuming(Assumption::NoIndexFinds { table: work.relation.name.clone() });
-    }
+    finding = finding.assuming(work.doubt.clone());
     if let Some(rows) = work.rows.filter(|rows| !rows.is_whole()) {
         finding = finding.assuming(Assumption::many(&work.relation.name, rows));
     }
@@ -129,7 +129,26 @@ fn check(context: &RuleContext<'_>, reporter: &mut Reporter<'_>) {
     let finding = finding.assuming(written).assuming(unseen).assuming(assumed_transaction(context, lock.place));
     let finding = locks.iter().fold(finding, show_lock);
     let named: Vec<Oid> = locks.iter().map(|lock| lock.relation).collect();
-    show_other_locks(finding, context, &named).help(split_help(context, "this statement")).emit();
+    let help = if are_created_again(context, &locks) {
+        "create the new relations under other names first, then drop the old ones and rename the new ones in one short \
+         transaction"
+            .to_owned()
+    } else {
+        split_help(context, "this statement")
+    };
+    show_other_locks(finding, context, &named).help(help).emit();
+}
+
+/// Whether the transaction has dropped one of the locked relations, and the migration creates it again: it cannot end in
+/// between.
+fn are_created_again(context: &RuleContext<'_>, locks: &[HeldLock]) -> bool {
+    let dropped = locks.iter().find(|lock| context.before.get_relation(lock.relation).is_none());
+    dropped.is_some_and(|lock| {
+        let name = lock.unqualified_name();
+        let schema = lock.name.split_once('.').map_or("public", |(schema, _)| schema);
+        let end = ahead_of_maker(context, name, Until::EndOfMigration);
+        end.relation_named(schema, name).is_some()
+    })
 }
 
 /// The name of a locked table, with its schema if the work is on another table of the same name.
@@ -142,16 +161,20 @@ fn works<'a>(context: &'a RuleContext<'_>) -> Vec<Work<'a>> {
     let effects: &Effects = context.effects;
     let mut works = Vec::new();
     let mut add = |relation: &'a RelationName, what: String, range: TextRange| {
-        works.push(Work { relation, what, range, rows: None, copies: false, index_unknown: false });
+        works.push(Work { relation, what, range, rows: None, copies: false, doubt: None });
+        works.len() - 1
     };
+    let mut doubts = Vec::new();
     for rewrite in &effects.rewrites {
-        add(&rewrite.relation, format!("this rewrites `{}`", rewrite.relation.name), rewrite.range);
+        let at = add(&rewrite.relation, format!("this rewrites `{}`", rewrite.relation.name), rewrite.range);
+        doubts.push((at, type_not_shown(rewrite)));
     }
     // TRUNCATE leaves nothing to build an index of.
     let is_emptied = |table: &RelationName| effects.truncates.iter().any(|emptied| emptied.oid == table.oid);
     for build in effects.index_builds.iter().filter(|build| !is_emptied(&build.table)) {
         add(&build.table, format!("this builds an index on `{}`", build.table.name), build.range);
     }
+    doubts.into_iter().for_each(|(at, doubt)| works[at].doubt = doubt);
     let (whole, part): (Vec<_>, Vec<_>) = changes(effects).partition(|change| change.rows.is_whole());
     works.extend(whole.into_iter().map(work_of));
     let scans = effects.scans.iter().filter(|scan| !is_validation_of_new(context, &scan.cause, scan.relation.oid));
@@ -167,7 +190,7 @@ fn works<'a>(context: &'a RuleContext<'_>) -> Vec<Work<'a>> {
             range,
             rows: None,
             copies: false,
-            index_unknown: lacks_index(context, scan),
+            doubt: lacks_index(context, scan).then(|| Assumption::NoIndexFinds { table: relation.name.clone() }),
         });
     }
     works.extend(partition_scans(context));
@@ -202,7 +225,7 @@ fn partition_scans<'a>(context: &'a RuleContext<'_>) -> impl Iterator<Item = Wor
         range: work.range,
         rows: None,
         copies: false,
-        index_unknown: false,
+        doubt: None,
     })
 }
 
@@ -229,14 +252,7 @@ fn work_of(change: &DataChange) -> Work<'_> {
         DataChangeKind::Delete => format!("this deletes {all} of `{name}`"),
     };
     let copies = change.kind == DataChangeKind::Insert;
-    Work {
-        relation: &change.relation,
-        what,
-        range: change.range,
-        rows: Some(&change.rows),
-        copies,
-        index_unknown: false,
-    }
+    Work { relation: &change.relation, what, range: change.range, rows: Some(&change.rows), copies, doubt: None }
 }
 
 /// A table that only this session sees contains only what the migration inserted.

@@ -34,9 +34,33 @@ const TABLES: [(&str, &[Tool]); 15] = [
     ("_yoyo_migration", &[Tool::Yoyo]),
 ];
 
-/// The tables in which migration tools record what has run.
+/// Tables of tools whose migrations are written in a programming language, and other tables of their own. Source:
+/// `crates/capture/src/tools.rs`.
+const OTHERS: [&str; 19] = [
+    "django_migrations",
+    "alembic_version",
+    "knex_migrations",
+    "knex_migrations_lock",
+    "sequelizemeta",
+    "SequelizeMeta",
+    "typeorm_metadata",
+    "bun_migrations",
+    "bun_migration_locks",
+    "seaql_migrations",
+    "mikro_orm_migrations",
+    "doctrine_migration_versions",
+    "phinxlog",
+    "atlas_schema_revisions",
+    "ar_internal_metadata",
+    "databasechangeloglock",
+    "kysely_migration",
+    "kysely_migration_lock",
+    "yoyo_lock",
+];
+
+/// The tables that migration tools create themselves.
 pub(super) fn tables_of_tools() -> impl Iterator<Item = &'static str> {
-    TABLES.iter().map(|(table, _)| *table)
+    TABLES.iter().map(|(table, _)| *table).chain(OTHERS)
 }
 
 /// Whether the tool that records what has run in a table runs the file.
