@@ -8,7 +8,7 @@ mod owner;
 mod regular;
 mod revision;
 
-use crate::history::sums;
+use crate::atlas_sum;
 use crate::identity::identity;
 use crate::problem::{Problem, display};
 use crate::skipped;
@@ -240,7 +240,7 @@ impl Repository {
     /// The contents in the index of files with SQL that differ from those on disk. Files that it does not hold are not
     /// part of the next commit.
     fn unstaged(&self, changes: &mut Changes) -> Result<(), Problem> {
-        let is_list = |name: &OsString| Path::new(name).file_name() == Some(OsStr::new(sums::LIST));
+        let is_list = |name: &OsString| Path::new(name).file_name() == Some(OsStr::new(atlas_sum::LIST));
         let is_compared = |name: &OsString| skipped::is_sql(&name.to_string_lossy()) || is_list(name);
         let differing = ["diff", "--raw", "-z", "--no-ext-diff", "--no-textconv", "--no-renames", "--no-abbrev"];
         let differing = self.fields(&[&differing[..], &["--ignore-submodules"]].concat())?;

@@ -5,6 +5,7 @@
 mod against;
 mod ahead;
 mod apart;
+mod atlas_sum;
 mod baseline;
 mod boundary;
 mod cache;

@@ -64,6 +64,7 @@ const SITUATIONS: &[(&str, &str, &str)] = &[
         "-- set: deployed 2.4",
         "the release that is deployed, as `[releases]` in `pgvet.toml` names it",
     ),
+    ("-- set: whole-history", "-- set: whole-history", "the first migration begins with an empty database"),
     ("-- set: query", "-- set: query sqlx SELECT ...", "a query of the application, and the library that runs it"),
     (
         "-- set: index",

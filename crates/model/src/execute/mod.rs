@@ -46,7 +46,7 @@ pub use alter_table::command_lock_level;
 pub use executed::{CodeKind, CodeRun, CodeText, Executed, InFile, Recorder};
 pub use expressions::ask as ask_about_types;
 pub use reach::reach_of_function;
-pub(crate) use routine::Bodies;
+pub(crate) use routine::{Bodies, may_be};
 
 use crate::catalog::{Birth, Catalog, Oid, Relation, RelationKind, SqlType};
 use crate::deployment::Deployment;

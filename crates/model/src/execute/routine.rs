@@ -35,6 +35,7 @@ use crate::effect::{Failure, Limit, UnknownReason};
 use alternative::Alternative;
 pub(crate) use code::Bodies;
 use code::Code;
+pub(crate) use dynamic::may_be;
 pub(super) use dynamic::may_change;
 pub(crate) use environment::{Environment, UnsetSettings};
 use handlers::may_raise;

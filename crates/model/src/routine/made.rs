@@ -1,8 +1,8 @@
 //! The relations that the code of functions makes, whenever it runs.
 
 use super::Routine;
+use crate::execute::may_be;
 use pgvet_syntax::ast::{Ast, FunctionBody, ObjectName, Persistence, QueryBody};
-use pgvet_syntax::plpgsql::HOLE;
 use rustc_hash::FxHashSet;
 use smol_str::SmolStr;
 use std::rc::Rc;
@@ -38,17 +38,6 @@ impl Made {
     }
 }
 
-/// Whether a name with unknown parts may be this one.
-pub(crate) fn may_be(made: &str, name: &str) -> bool {
-    match made.split_once(HOLE) {
-        None => made == name,
-        Some((start, rest)) => {
-            let end = rest.rsplit(HOLE).next().unwrap_or_default();
-            name.len() >= start.len() + end.len() && name.starts_with(start) && name.ends_with(end)
-        }
-    }
-}
-
 /// The relation that a statement creates, or that gets a new name from it.
 fn created(ast: &Ast) -> Option<(&ObjectName, Persistence)> {
     match ast {
@@ -68,19 +57,4 @@ fn created(ast: &Ast) -> Option<(&ObjectName, Persistence)> {
 fn words(body: &FunctionBody) -> Vec<SmolStr> {
     let FunctionBody::Source { text, .. } = body else { return Vec::new() };
     text.split(|c: char| !c.is_alphanumeric() && c != '_').map(|word| word.to_lowercase().into()).collect()
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn unknown_parts_of_a_name_may_be_anything() {
-        assert!(may_be("orders", "orders"));
-        assert!(!may_be("orders", "orders_2024"));
-        assert!(may_be(&format!("orders_{HOLE}"), "orders_2024"));
-        assert!(!may_be(&format!("orders_{HOLE}"), "users"));
-        assert!(may_be(&format!("{HOLE}_of_{HOLE}_log"), "a_of_b_log"));
-        assert!(!may_be(&format!("orders_{HOLE}_orders"), "orders_orders"));
-    }
 }

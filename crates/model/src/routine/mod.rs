@@ -25,7 +25,6 @@ pub use calls::{CallSite, CallerKind, Routines, TriggerUse};
 pub use creations::Creation;
 pub use hotness::grouped;
 pub use hotness::{Hotness, Reason, ReasonKind};
-pub(crate) use made::may_be;
 pub use outline::{Outline, may_make};
 pub use pgvet_syntax::plpgsql::texts::SqlRole;
 pub(crate) use reach::of_definitions as reaches_of_definitions;

@@ -7,7 +7,7 @@ pub(crate) mod gone;
 mod journal;
 mod late;
 mod removed;
-pub(crate) mod sums;
+mod sums;
 mod versions;
 
 use crate::config::Config;

@@ -8,7 +8,7 @@
 //! is [`Consequence::Unknown`].
 
 use super::{Folders, Layout, Tool};
-use crate::history::sums;
+use crate::atlas_sum;
 use pgvet_model::incident::Consequence::{self, Ignores, Refuses, Runs, Skips, Unknown};
 use std::path::Path;
 
@@ -97,8 +97,8 @@ impl Layout {
                 Some(("meta/_journal.json", Skips))
             }
             Tool::Sqitch if facts.is_unlisted(path) => Some(("sqitch.plan", Skips)),
-            Tool::Atlas if path.with_file_name(sums::LIST).is_file() && facts.list_with(path).is_none() => {
-                (!sums::opts_out(text.as_bytes())).then_some((sums::LIST, sums::MISMATCH))
+            Tool::Atlas if path.with_file_name(atlas_sum::LIST).is_file() && facts.list_with(path).is_none() => {
+                (!atlas_sum::opts_out(text.as_bytes())).then_some((atlas_sum::LIST, atlas_sum::MISMATCH))
             }
             _ => None,
         }
@@ -107,7 +107,7 @@ impl Layout {
     /// Returns what the tool does if its own list still names a file that is gone.
     pub(crate) fn lists_gone(&self, path: &Path, folders: &Folders) -> Option<Consequence> {
         let is_listed = || folders.around(path).list_with(path).is_some();
-        (self.tool == Tool::Atlas && is_listed()).then_some(sums::MISMATCH)
+        (self.tool == Tool::Atlas && is_listed()).then_some(atlas_sum::MISMATCH)
     }
 }
 

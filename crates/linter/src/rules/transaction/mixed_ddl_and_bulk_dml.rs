@@ -46,8 +46,8 @@ declare_rule! {
     ///
     /// ## Confidence
     ///
-    /// The confidence is `possible` if something suggests that the transaction has changed few rows: a condition compares a
-    /// column with a value, only duplicates are deleted, or an earlier migration has run the same statement.
+    /// The confidence is `possible` if the transaction may have changed no rows: only duplicates are deleted, or an earlier
+    /// migration has run the same statement.
     "mixed-ddl-and-bulk-dml", Transaction, Warning,
     {
         sources: &["bytebase/statement.disallow-mix-in-ddl-dml", "gitlab/migrations_with_ddl_and_dml"],
@@ -93,7 +93,9 @@ fn check(context: &RuleContext<'_>, reporter: &mut Reporter<'_>) {
             );
             let finding = reporter.report(first_words(context), message).relation(&lock.relation);
             let finding = finding.label_in(change.place.file, change.place.range, "the rows are changed here");
-            let few = change.rows.may_be_few().then(|| Assumption::many(name, &change.rows));
+            // One row is enough for a deadlock, but of these there may be none.
+            let may_be_none = matches!(change.rows.reason, RowsReason::Duplicates { .. } | RowsReason::RunBefore);
+            let few = may_be_none.then(|| Assumption::many(name, &change.rows));
             let finding = finding.assuming(assumed_transaction(context, change.place)).assuming(few);
             let help = match change.rows.reason {
                 RowsReason::Duplicates { .. } => format!(

@@ -8,7 +8,6 @@ use crate::catalog::{Constraint, ConstraintKind, Oid, Relation};
 use crate::effect::{Failure, UnknownReason};
 use crate::execute::executed::{CodeKind, InFile};
 use crate::execute::{Executor, Run, fail};
-use crate::routine::may_be;
 use pgvet_syntax::ast::{AlterTableAction, Ast, Name, ObjectName, Persistence};
 use pgvet_syntax::plpgsql::{HOLE, SqlText};
 use pgvet_syntax::source::TextRange;
@@ -250,6 +249,17 @@ impl Executor<'_> {
     }
 }
 
+/// Whether a name with unknown parts may be this one.
+pub(crate) fn may_be(made: &str, name: &str) -> bool {
+    match made.split_once(HOLE) {
+        None => made == name,
+        Some((start, rest)) => {
+            let end = rest.rsplit(HOLE).next().unwrap_or_default();
+            name.len() >= start.len() + end.len() && name.starts_with(start) && name.ends_with(end)
+        }
+    }
+}
+
 fn has_hole(name: &ObjectName) -> bool {
     name.name.text.contains(HOLE) || name.schema.as_ref().is_some_and(|schema| schema.text.contains(HOLE))
 }
@@ -277,4 +287,19 @@ fn literal(expression: &SqlText, text: &str) -> Option<u32> {
 /// or its text does not parse.
 fn depends_on_catalog(failure: &Failure) -> bool {
     failure.raised.is_none() && failure.sqlstate != "42601" && !failure.sqlstate.starts_with("25")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn unknown_parts_of_a_name_may_be_anything() {
+        assert!(may_be("orders", "orders"));
+        assert!(!may_be("orders", "orders_2024"));
+        assert!(may_be(&format!("orders_{HOLE}"), "orders_2024"));
+        assert!(!may_be(&format!("orders_{HOLE}"), "users"));
+        assert!(may_be(&format!("{HOLE}_of_{HOLE}_log"), "a_of_b_log"));
+        assert!(!may_be(&format!("orders_{HOLE}_orders"), "orders_orders"));
+    }
 }
