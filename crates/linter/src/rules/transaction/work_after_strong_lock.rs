@@ -12,8 +12,8 @@ use crate::rules::statement::locks::{
 };
 use pgvet_model::catalog::Oid;
 use pgvet_model::effect::{
-    DataChange, DataChangeKind, Effects, Extent, PartitionWorkKind, Read, RelationName, Rows, RowsReason, Scan,
-    ScanCause, Visibility,
+    DataChange, DataChangeKind, Effects, Extent, IndexBuildCause, PartitionWorkKind, Read, RelationName, Rows,
+    RowsReason, Scan, ScanCause, Visibility,
 };
 use pgvet_model::place::Place;
 use pgvet_model::session::HeldLock;
@@ -160,21 +160,24 @@ fn shown_name<'l>(lock: &'l HeldLock, work: &Work<'_>) -> &'l str {
 fn works<'a>(context: &'a RuleContext<'_>) -> Vec<Work<'a>> {
     let effects: &Effects = context.effects;
     let mut works = Vec::new();
-    let mut add = |relation: &'a RelationName, what: String, range: TextRange| {
-        works.push(Work { relation, what, range, rows: None, copies: false, doubt: None });
-        works.len() - 1
+    let mut add = |relation: &'a RelationName, what: String, range: TextRange, doubt: Option<Assumption>| {
+        works.push(Work { relation, what, range, rows: None, copies: false, doubt });
     };
-    let mut doubts = Vec::new();
+    // A table that is perhaps not rewritten is not read for that either.
+    let perhaps_not_rewritten = |table: &RelationName| {
+        effects.rewrites.iter().filter(|rewrite| rewrite.relation.oid == table.oid).find_map(type_not_shown)
+    };
     for rewrite in &effects.rewrites {
-        let at = add(&rewrite.relation, format!("this rewrites `{}`", rewrite.relation.name), rewrite.range);
-        doubts.push((at, type_not_shown(rewrite)));
+        let what = format!("this rewrites `{}`", rewrite.relation.name);
+        add(&rewrite.relation, what, rewrite.range, type_not_shown(rewrite));
     }
     // TRUNCATE leaves nothing to build an index of.
     let is_emptied = |table: &RelationName| effects.truncates.iter().any(|emptied| emptied.oid == table.oid);
     for build in effects.index_builds.iter().filter(|build| !is_emptied(&build.table)) {
-        add(&build.table, format!("this builds an index on `{}`", build.table.name), build.range);
+        let is_of_rewrite = build.cause == IndexBuildCause::Rewrite;
+        let doubt = if is_of_rewrite { perhaps_not_rewritten(&build.table) } else { None };
+        add(&build.table, format!("this builds an index on `{}`", build.table.name), build.range, doubt);
     }
-    doubts.into_iter().for_each(|(at, doubt)| works[at].doubt = doubt);
     let (whole, part): (Vec<_>, Vec<_>) = changes(effects).partition(|change| change.rows.is_whole());
     works.extend(whole.into_iter().map(work_of));
     let scans = effects.scans.iter().filter(|scan| !is_validation_of_new(context, &scan.cause, scan.relation.oid));
@@ -190,7 +193,10 @@ fn works<'a>(context: &'a RuleContext<'_>) -> Vec<Work<'a>> {
             range,
             rows: None,
             copies: false,
-            doubt: lacks_index(context, scan).then(|| Assumption::NoIndexFinds { table: relation.name.clone() }),
+            doubt: match scan.cause {
+                ScanCause::Rewrite => perhaps_not_rewritten(relation),
+                _ => lacks_index(context, scan).then(|| Assumption::NoIndexFinds { table: relation.name.clone() }),
+            },
         });
     }
     works.extend(partition_scans(context));
