@@ -1,5 +1,6 @@
 //! What findings assume, and the evidence against it.
 
+mod size;
 mod words;
 
 use crate::confidence::Confidence;

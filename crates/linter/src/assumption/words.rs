@@ -1,8 +1,9 @@
 //! Assumptions as sentences.
 
+use super::size::large_although;
 use super::{Assumption, ClosedBy, CopyEvidence, CreatorEvidence, KeyEvidence};
 use crate::repository::IdleReason;
-use pgvet_model::effect::{FewRows, Met};
+use pgvet_model::effect::Met;
 use pgvet_model::routine::grouped;
 use std::fmt;
 
@@ -26,15 +27,7 @@ impl fmt::Display for Assumption {
         match self {
             Self::Large { table } => write!(f, "assumes that `{table}` is large: nothing limits how many rows it has"),
             Self::InUse { table } => write!(f, "assumes that other sessions use `{table}` while this runs"),
-            Self::LargeThough { table, because: FewRows::Truncated } => {
-                write!(f, "assumes that `{table}` is large, although this transaction has truncated it")
-            }
-            Self::LargeThough { table, because: FewRows::Deleted } => {
-                write!(f, "assumes that `{table}` is large, although this transaction has deleted all of its rows")
-            }
-            Self::LargeThough { table, because: FewRows::FoundEmpty } => {
-                write!(f, "assumes that `{table}` is large, although this transaction stops if the table has rows")
-            }
+            Self::LargeThough { table, because } => large_although(f, table, because),
             Self::OldTypeNotWidened { table, column } => write!(
                 f,
                 "assumes that the type of `{table}.{column}`, which no migration shows, is not only a narrower form of \
@@ -48,35 +41,6 @@ impl fmt::Display for Assumption {
             Self::WrittenThoughEmpty { table } => write!(
                 f,
                 "assumes that deployed code writes to `{table}`, although this transaction stops if the table has rows"
-            ),
-            Self::LargeThough { table, because: FewRows::NoneForNewColumn { column } } => write!(
-                f,
-                "assumes that `{table}` is large, although the migration adds `{column}` as NOT NULL without a value \
-                 for existing rows: that fails if the table has rows"
-            ),
-            Self::LargeThough { table, because: FewRows::NoneForNewReference { table: referenced } } => write!(
-                f,
-                "assumes that `{table}` is large, although the migration adds a foreign key to the new table \
-                 `{referenced}`: that fails if the table has rows"
-            ),
-            Self::LargeThough { table, because: FewRows::ListedKeys { keys } } => write!(
-                f,
-                "assumes that `{table}` is large, although a unique index allows at most {keys} rows: constraints or \
-                 types list all values of the indexed columns"
-            ),
-            Self::LargeThough { table, because: FewRows::CreatedAgain } => write!(
-                f,
-                "assumes that `{table}` already exists and is large, although this migration creates it: PostgreSQL \
-                 refuses that if the table exists"
-            ),
-            Self::LargeThough { table, because: FewRows::MadeIfMissing } => write!(
-                f,
-                "assumes that `{table}` already exists and is large, although this migration contains CREATE TABLE IF \
-                 NOT EXISTS for it"
-            ),
-            Self::LargeThough { table, because: FewRows::Listed { rows } } => write!(
-                f,
-                "assumes that `{table}` is large, although it looks like a lookup table: migrations insert {rows} rows"
             ),
             Self::NoIndexFinds { table } => {
                 write!(f, "assumes that `{table}` has no index for this condition: no migration shows its indexes")

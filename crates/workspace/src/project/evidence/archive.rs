@@ -21,7 +21,7 @@ const AMBIGUOUS: [&str; 4] = ["archive", "archives", "archived", "legacy"];
 const COPIES: [&str; 5] = ["original", "orig", "backup", "bak", "copy"];
 
 /// Files that make a folder a program of its own.
-const MANIFESTS: [&str; 10] = [
+pub(super) const MANIFESTS: [&str; 10] = [
     "package.json",
     "Cargo.toml",
     "go.mod",

@@ -1,5 +1,6 @@
 //! Files of which nothing shows what runs them, although a tool runs the migrations of the project from another folder.
 
+use super::archive::MANIFESTS;
 use crate::config::absolute;
 use crate::layout::known_tool::ToolFolder;
 use crate::layout::{Folders, Sign, Tool};
@@ -14,22 +15,8 @@ use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-/// Files that make a folder a project of its own, which has tools of its own.
-const MANIFESTS: [&str; 13] = [
-    "package.json",
-    "Cargo.toml",
-    "go.mod",
-    "pom.xml",
-    "build.gradle",
-    "build.gradle.kts",
-    "build.sbt",
-    "pyproject.toml",
-    "requirements.txt",
-    "mix.exs",
-    "composer.json",
-    "Gemfile",
-    "Dockerfile",
-];
+/// Further files that make a folder a project of its own, which has tools of its own.
+const OTHER_MANIFESTS: [&str; 3] = ["requirements.txt", "composer.json", "Gemfile"];
 
 /// Maximum number of levels above files at which a name is searched.
 const LEVELS: usize = 8;
@@ -102,7 +89,8 @@ impl<'a> Outside<'a> {
     fn tool_beside(&mut self, folder: &Path, folders: &Folders) -> Option<Arc<Beside>> {
         let top = self.repositories.top(folder)?;
         let inside = || folder.ancestors().take_while(|above| above.starts_with(&top));
-        let is_project = |above: &&Path| MANIFESTS.iter().any(|manifest| above.join(manifest).exists());
+        let manifests = MANIFESTS.iter().chain(&OTHER_MANIFESTS);
+        let is_project = |above: &&Path| manifests.clone().any(|manifest| above.join(manifest).exists());
         let project = inside().find(is_project).unwrap_or(&top);
         let given = self.given.iter().filter(|given| folder.starts_with(given));
         let given = given.max_by_key(|given| given.as_os_str().len())?;
