@@ -88,12 +88,9 @@ pub(crate) fn opts_out(content: &[u8]) -> bool {
     const DIRECTIVE: &[u8] = b"atlas:";
     let line = content.split(|byte| *byte == b'\n').next().unwrap_or_default();
     let is_word = |byte: &u8| byte.is_ascii_alphanumeric() || *byte == b'_';
-    let starts = |at: &usize| {
-        line[*at..].starts_with(DIRECTIVE)
-            && line[..*at].iter().all(|byte| (b' '..=b'~').contains(byte))
-            && line.get(at + DIRECTIVE.len()).is_some_and(is_word)
-    };
-    let Some(at) = (0..line.len()).rev().find(starts) else { return false };
+    let printable = line.iter().take_while(|byte| (b' '..=b'~').contains(*byte)).count();
+    let starts = |at: &usize| line[*at..].starts_with(DIRECTIVE) && line.get(at + DIRECTIVE.len()).is_some_and(is_word);
+    let Some(at) = (0..=printable).rev().find(starts) else { return false };
     let rest = &line[at + DIRECTIVE.len()..];
     let (word, argument) = rest.split_at(rest.iter().take_while(|byte| is_word(byte)).count());
     let blanks = argument.iter().take_while(|byte| **byte == b' ').count();

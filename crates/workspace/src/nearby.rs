@@ -205,7 +205,12 @@ impl Nearby {
 fn code_folders(above: &Path) -> Vec<PathBuf> {
     let mut folders: Vec<PathBuf> = FOLDERS.iter().map(|below| above.join(below)).collect();
     for package in PACKAGES {
-        let entries = fs::read_dir(above.join(package)).into_iter().flatten().filter_map(Result::ok);
+        let package = above.join(package);
+        // A link to a folder may lead out of the checkout.
+        if Boundary::around(&package.join("x")).refusal(&package).is_some() {
+            continue;
+        }
+        let entries = fs::read_dir(&package).into_iter().flatten().filter_map(Result::ok);
         let of_database = |name: &str| OF_DATABASE.iter().any(|part| name.contains(part));
         let below = entries.filter(|entry| of_database(&entry.file_name().to_string_lossy().to_ascii_lowercase()));
         let mut below: Vec<PathBuf> = below.map(|entry| entry.path()).filter(|path| path.is_dir()).collect();
@@ -299,10 +304,14 @@ fn paths<'t>(text: &'t str, relative: &'t str) -> impl Iterator<Item = usize> + 
 pub(crate) fn sql_names(text: &str) -> impl Iterator<Item = &str> {
     let is_edge = |one: char| !(one.is_alphanumeric() || matches!(one, '_' | '-' | '.'));
     text.match_indices(".sql").filter_map(move |(at, extension)| {
+        let end = at + extension.len();
+        // Each name is looked for once: what goes on is not its end.
+        if text[end..].starts_with(|one| !is_edge(one)) {
+            return None;
+        }
         let start =
             text[..at].rfind(is_edge).map_or(0, |edge| edge + text[edge..].chars().next().map_or(0, char::len_utf8));
-        let end = at + extension.len();
-        (start < at && !text[end..].starts_with(|one| !is_edge(one))).then(|| &text[start..end])
+        (start < at).then(|| &text[start..end])
     })
 }
 

@@ -142,7 +142,9 @@ fn sources(base: &Path, nearby: &Nearby) -> Vec<PathBuf> {
     let Some(main) = base.ancestors().find(|above| above.ends_with("src/main")) else { return Vec::new() };
     let mut found = Vec::new();
     let mut folders = vec![main.to_owned()];
-    while let Some(folder) = folders.pop().filter(|_| found.len() < SOURCES) {
+    let mut visited = 0;
+    while let Some(folder) = folders.pop().filter(|_| found.len() < SOURCES && visited < SOURCES) {
+        visited += 1;
         found.extend(nearby.code_and_configuration(&folder));
         let entries = fs::read_dir(&folder).into_iter().flatten().filter_map(Result::ok);
         folders.extend(entries.filter(|entry| entry.file_type().is_ok_and(|kind| kind.is_dir())).map(|one| one.path()));
@@ -163,6 +165,9 @@ fn lists(text: &str, base: &Path, names: &BTreeSet<String>) -> Vec<(BTreeSet<Str
     let above = base.parent().and_then(Path::file_name).map(|above| format!("{}/{base_name}", above.to_string_lossy()));
     let is_comment = |line: &str| ["//", "*", "#", "<!--"].iter().any(|mark| line.starts_with(mark));
     let named = |part: &str| -> BTreeSet<String> {
+        if !part.contains(base_name) {
+            return BTreeSet::new();
+        }
         if above.as_ref().is_some_and(|above| names_alone(part, above)) || names_alone_in_quotes(part, base_name) {
             return names.clone();
         }

@@ -123,7 +123,7 @@ fn of_yaml(text: &str) -> Vec<Setting> {
         let key_of = |words: Vec<String>| above.iter().flat_map(|(_, words)| words.clone()).chain(words).collect();
         let text = item.unwrap_or(rest);
         match text.split_once(':').filter(|(_, value)| value.is_empty() || value.starts_with(' ')) {
-            Some((key, "")) => above.push((indentation, words(key).collect())),
+            Some((key, "")) => above.push((content.len() - text.len(), words(key).collect())),
             Some((key, value)) => settings.push((key_of(words(key).collect()), value.trim().to_owned())),
             // Of a list the first item counts: a setting in the environment of a container, or a value.
             None => match property(text.trim_matches(['"', '\''])).filter(|_| text.contains('=')) {

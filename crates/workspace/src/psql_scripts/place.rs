@@ -1,11 +1,12 @@
 //! Which files of a folder a word of a script means.
 
-use super::script::included;
+use super::script::{RUNS, included};
 use super::words::UNKNOWN;
 use super::{Files, GlobOrder};
 use crate::config::absolute;
 use crate::nearby::Nearby;
 use crate::skipped::is_sql;
+use std::collections::BTreeSet;
 use std::path::{Component, Path, PathBuf};
 
 /// Maximum number of files that include others in turn.
@@ -48,7 +49,7 @@ impl Places<'_> {
         }
         match self.resolve(&path) {
             Some(found) if found == *self.folder => vec![Files::Glob { pattern: "*.sql".to_owned(), order }],
-            Some(found) if is_file => self.with_included(&found, DEPTH),
+            Some(found) if is_file => self.with_included(&found, DEPTH, &mut BTreeSet::new()),
             _ => Vec::new(),
         }
     }
@@ -60,8 +61,11 @@ impl Places<'_> {
         (folder == *self.folder).then(|| Files::Glob { pattern: parts[first..].join("/"), order })
     }
 
-    /// The file itself, or those that it runs in turn.
-    fn with_included(&self, file: &Path, depth: usize) -> Vec<Files> {
+    /// The file itself, and those that it runs in turn, each once.
+    fn with_included(&self, file: &Path, depth: usize, seen: &mut BTreeSet<PathBuf>) -> Vec<Files> {
+        if seen.len() >= RUNS || !seen.insert(file.to_owned()) {
+            return Vec::new();
+        }
         let own = match file.strip_prefix(self.folder) {
             Ok(name) => Files::One(name.to_string_lossy().into_owned()),
             Err(_) => Files::Other(file.to_owned()),
@@ -70,9 +74,9 @@ impl Places<'_> {
         let paths = text.filter(|text| text.contains("\\i")).map(|text| included(&text)).unwrap_or_default();
         let inner = Places { script: file, ..*self };
         let of_others = paths.iter().filter_map(|path| inner.resolve(&path.to_string_lossy()));
-        let of_others =
-            of_others.filter(|other| other != file).flat_map(|other| inner.with_included(&other, depth - 1));
-        std::iter::once(own).chain(of_others).collect()
+        let mut found = vec![own];
+        of_others.for_each(|other| found.extend(inner.with_included(&other, depth - 1, seen)));
+        found
     }
 
     /// The file or folder of the checkout that a path means: below the folder of the script, or one above it. The first

@@ -11,7 +11,7 @@ use std::path::PathBuf;
 const LINES: usize = 5_000;
 
 /// Maximum number of runs of one script.
-const RUNS: usize = 300;
+pub(super) const RUNS: usize = 300;
 
 /// Maximum number of variables that are kept.
 const VARIABLES: usize = 200;
@@ -95,6 +95,7 @@ pub(super) fn others(text: &str, kind: Kind, shown: &str, places: &Places<'_>) -
     let is_code = matches!(kind, Kind::Code { .. });
     let is_wanted = if is_code { SENDS.iter().any(|word| text.contains(word)) } else { text.contains(INIT) };
     let mut found = Vec::new();
+    let mut looked_up = 0;
     for (line, number) in text.lines().zip(1..=LINES).filter(|(line, _)| is_wanted && line.contains(".sql")) {
         let is_comment = ["//", "*", "#", "--"].iter().any(|mark| line.trim_start().starts_with(mark));
         let is_embed = line.trim_start().starts_with("//go:embed ");
@@ -104,6 +105,10 @@ pub(super) fn others(text: &str, kind: Kind, shown: &str, places: &Places<'_>) -
         let is_edge =
             |one: char| one.is_whitespace() || matches!(one, '"' | '\'' | '`' | '(' | ')' | ',' | ':' | '[' | ']');
         for word in line.split(is_edge).filter(|word| is_sql(word) && !word.contains(['*', '$', '{', '%'])) {
+            looked_up += 1;
+            if looked_up > RUNS {
+                return found;
+            }
             let other = |files: &Files| matches!(files, Files::Other(_));
             let files = places.files(word, GlobOrder::Name, false).into_iter().filter(other);
             let run = |files| Run { place: format_smolstr!("{shown}:{number}"), in_transaction: false, files };

@@ -93,8 +93,11 @@ impl Reader<'_> {
         }
     }
 
+    /// Words cost a byte more than they have: a variable can hold very many short ones.
     fn end_word(&mut self) {
-        self.found.extend(self.word.take().map(Token::Word));
+        let word = self.word.take().filter(|_| self.left > 0);
+        self.left = self.left.saturating_sub(1);
+        self.found.extend(word.map(Token::Word));
     }
 
     fn separate(&mut self, token: Token) {
@@ -165,6 +168,9 @@ impl Reader<'_> {
                 let mut parts = value.split_whitespace();
                 self.push(parts.next().unwrap_or_default());
                 for part in parts {
+                    if self.left == 0 {
+                        break;
+                    }
                     self.end_word();
                     self.push(part);
                 }

@@ -46,6 +46,7 @@ declare_rule! {
     /// - pgvet does not know the first migration of the folder: a file was checked without its folder or without
     ///   `--history`, a schema was given with `--schema`, the numbers of the files begin with a higher number than 1, or the
     ///   order of the files is not known.
+    /// - pgvet cannot read all SQL files that it skips: they are more than 300, larger than 4 MiB together, or not text.
     /// - The name has a schema that no migration creates, such as `auth.users`.
     /// - A migration tool records in the table which migrations have run, or the name begins with `pg_`, as those of system
     ///   views do.

@@ -42,14 +42,16 @@ pub(crate) fn mark(
     if whole.is_empty() {
         return;
     }
-    let outside = of_skipped(skipped, folders);
+    let Some(outside) = of_skipped(skipped, folders) else { return };
+    let of_file = |file: &ProjectFile| created(&file.parsed.source.text).collect::<Vec<_>>();
+    let of_files: Vec<Vec<SmolStr>> = files.iter().map(of_file).collect();
     let mut by_database: BTreeMap<u32, WholeHistory> = BTreeMap::new();
     for database in whole {
         let mut tables = outside.clone();
-        let others = files.iter().filter(|file| file.database != database || file.layout.unlisted);
-        for file in others {
-            for table in created(&file.parsed.source.text) {
-                tables.entry(table).or_insert_with(|| SmolStr::new(&file.parsed.source.path));
+        let others = files.iter().zip(&of_files);
+        for (file, own) in others.filter(|(file, _)| file.database != database || file.layout.unlisted) {
+            for table in own {
+                tables.entry(table.clone()).or_insert_with(|| SmolStr::new(&file.parsed.source.path));
             }
         }
         let first = files.iter().find(|file| file.database == database && file.role.is_migration());
@@ -86,21 +88,24 @@ fn is_first(path: &Path) -> bool {
     order::version(path).is_none_or(|version| !version.first().is_some_and(is_count))
 }
 
-/// The tables that skipped files create, with the first of these files.
-fn of_skipped(skipped: &[Skipped], folders: &Folders) -> BTreeMap<SmolStr, SmolStr> {
+/// The tables that skipped files create, with the first of these files; `None` if not all of these were read.
+fn of_skipped(skipped: &[Skipped], folders: &Folders) -> Option<BTreeMap<SmolStr, SmolStr>> {
     let mut tables = BTreeMap::new();
     let mut bytes = 0;
-    for skipped in skipped.iter().take(SKIPPED) {
-        let Some(text) = folders.nearby().text(&skipped.path) else { continue };
+    if skipped.len() > SKIPPED {
+        return None;
+    }
+    for skipped in skipped {
+        let text = folders.nearby().text(&skipped.path)?;
         bytes += text.len();
         if bytes > BYTES {
-            break;
+            return None;
         }
         for table in created(&text) {
             tables.entry(table).or_insert_with(|| SmolStr::new(skipped.shown()));
         }
     }
-    tables
+    Some(tables)
 }
 
 /// Notes the file with tables that code of the project runs beside the migrations.
