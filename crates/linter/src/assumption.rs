@@ -18,16 +18,16 @@ use smol_str::SmolStr;
 pub enum Assumption {
     /// Nothing bounds the rows of the table.
     Large { table: SmolStr },
+    /// Nothing bounds them, but there is evidence for few.
+    LargeThough { table: SmolStr, because: FewRows },
     /// Others use the table while the migration runs.
     InUse { table: SmolStr },
-    /// No migration shows the type of the column, which may be a narrower one of the same kind.
-    OldTypeNotWidened { table: SmolStr, column: SmolStr },
     /// Others do, although the transaction stops if the table has rows.
     InUseThoughEmpty { table: SmolStr },
     /// Deployed code writes to the table, although the transaction stops if it has rows.
     WrittenThoughEmpty { table: SmolStr },
-    /// Nothing bounds them, but there is evidence for few.
-    LargeThough { table: SmolStr, because: FewRows },
+    /// No migration shows the type of the column, which may be a narrower one of the same kind.
+    OldTypeNotWidened { table: SmolStr, column: SmolStr },
     /// No index of a table that no migration shows finds the rows of a condition.
     NoIndexFinds { table: SmolStr },
     /// The same migration deletes the rows of the table and lists them again.

@@ -30,8 +30,8 @@ impl fmt::Display for Assumption {
             Self::LargeThough { table, because } => large_although(f, table, because),
             Self::OldTypeNotWidened { table, column } => write!(
                 f,
-                "assumes that the type of `{table}.{column}`, which no migration shows, is not only a narrower form of \
-                 the new type"
+                "assumes that this rewrites `{table}`, although no migration shows the old type of `{column}`: if the new \
+                 type is only wider, PostgreSQL just changes its catalog"
             ),
             Self::InUseThoughEmpty { table } => write!(
                 f,

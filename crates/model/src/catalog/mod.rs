@@ -142,6 +142,8 @@ pub struct Catalog {
     policy_facts: PolicyFacts,
     /// Functions and the roles to which a GRANT that names them gives EXECUTE.
     granted_by_name: OrdSet<(Oid, SmolStr)>,
+    /// The roles to which GRANT names a function of triggers, with its schema.
+    granted_on_triggers: OrdSet<(SmolStr, SmolStr)>,
     /// Names of relations that a statement dropped, renamed or moved away: using one is certainly an error.
     gone: ByName<()>,
     /// A relation was used that no statement had created: there may be more of that kind.
@@ -190,6 +192,7 @@ impl Catalog {
             row_secured: OrdMap::new(),
             policy_facts: PolicyFacts::default(),
             granted_by_name: OrdSet::new(),
+            granted_on_triggers: OrdSet::new(),
             gone: ByName::new(),
             has_unseen: false,
             doubts: Doubts::default(),

@@ -122,6 +122,10 @@ impl Catalog {
     /// Notes that a GRANT names a function.
     pub fn note_granted_by_name(&mut self, function: Oid, grantees: &[SmolStr]) {
         self.granted_by_name.extend(grantees.iter().map(|grantee| (function, grantee.clone())));
+        let is_of_trigger = |one: &&Arc<Function>| matches!(one.returns.oid.0, oid::TRIGGER | oid::EVENT_TRIGGER);
+        if let Some(schema) = self.get_function(function).filter(is_of_trigger).map(|one| one.schema.clone()) {
+            self.granted_on_triggers.extend(grantees.iter().map(|grantee| (schema.clone(), grantee.clone())));
+        }
     }
 
     /// Whether GRANT has given a role EXECUTE on this function in particular. Not if the role gets it on all functions:
@@ -133,13 +137,9 @@ impl Catalog {
                 && default.given.grantee == *role
                 && default.schema.as_ref().is_none_or(|schema| *schema == function.schema)
         };
-        let is_by_name = |oid: Oid| self.granted_by_name.contains(&(oid, role.clone()));
-        let is_of_trigger = |other: &Arc<Function>| {
-            matches!(other.returns.oid.0, oid::TRIGGER | oid::EVENT_TRIGGER) && other.schema == function.schema
-        };
-        is_by_name(function.oid)
+        self.granted_by_name.contains(&(function.oid, role.clone()))
             && !self.default_privileges.iter().any(is_default)
-            && !self.functions().any(|other| is_of_trigger(other) && is_by_name(other.oid))
+            && !self.granted_on_triggers.contains(&(function.schema.clone(), role.clone()))
     }
 
     pub fn revoke(&mut self, object: Oid, taken: &[Privilege]) {

@@ -185,6 +185,7 @@ mod tests {
             ("a.yml", "spring:\n  flyway:\n    enabled: true\n  jpa:\n    schemas: app\n", None),
             ("a.yml", "services:\n  flyway:\n    environment:\n      FLYWAY_SCHEMAS: app\n", app),
             ("a.yml", "services:\n  migrate:\n    environment:\n      - FLYWAY_DEFAULT_SCHEMA=app\n", app),
+            ("a.yml", "tools:\n- flyway:\n- other:\n    schemas: app\n", None),
             ("flyway.toml", "[flyway]\ndefaultSchema = \"app\"\n", app),
             ("flyway.toml", "[environments.default]\nschemas = [\n  \"app\",\n]\n", app),
             ("flyway.toml", "[other]\nschemas = [\"app\"]\n", None),

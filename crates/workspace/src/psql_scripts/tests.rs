@@ -144,6 +144,8 @@ fn hostile_scripts_end() {
     let text = format!("V0=db/migrations\n{variables}psql -f {}\n", "\"$V9\" $(ls $V9) ".repeat(9_000));
     let started = std::time::Instant::now();
     assert_eq!(Sample::of("run.sh", &text).shown(), "");
+    let short = format!("A=\"{}\"\npsql -f {}\n", "a ".repeat(2_000), "$A".repeat(50_000));
+    assert_eq!(Sample::of("run.sh", &short).shown(), "");
     for part in ["$(", "`", "\"", "${", "{{", "$", "\\", "(", "for f in ", "psql -f "] {
         Sample::of("run.sh", &format!("psql {}", part.repeat(20_000)));
         Sample::of("run.py", &format!("'psql' -f {}", part.repeat(20_000)));

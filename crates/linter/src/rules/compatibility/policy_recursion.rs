@@ -226,7 +226,7 @@ fn roles(catalog: &Catalog) -> Vec<Option<&SmolStr>> {
 /// Whether no policy applies to the role: Supabase creates it with BYPASSRLS.
 ///
 /// Source: Supabase documentation, "Postgres Roles".
-fn bypasses(role: &str) -> bool {
+pub(super) fn bypasses(role: &str) -> bool {
     role == "service_role"
 }
 

@@ -3,6 +3,7 @@
 use crate::assumption::{Assumption, ClosedBy};
 use crate::report::Reporter;
 use crate::rule::{RuleContext, declare_rule};
+use crate::rules::compatibility::policy_recursion::bypasses;
 use crate::rules::deployment::other_statements::{Until, ahead, any_later, earlier, is_about, means, rest_until};
 use pgvet_model::effect::{ChangeAction, ChangedObject, Lock, ObjectChange, RelationName};
 use pgvet_syntax::ast::{Ast, LockMode, Transaction};
@@ -36,14 +37,15 @@ declare_rule! {
     /// - a table that has row-level security already
     /// - a table that the same transaction created, or that the same migration created and left empty
     ///
+    /// Every change of row-level security and policies takes an ACCESS EXCLUSIVE lock for a moment.
+    /// `missing-lock-timeout` reports such a change if it can wait indefinitely for its lock.
+    ///
     /// ## Confidence
     ///
     /// The confidence is `possible` if only the owner and roles with `BYPASSRLS`, such as Supabase's `service_role`, seem to
-    /// use the table: no migration grants the table to another role or forces row-level security for the owner, and no migration has created a policy for a
-    /// table of the schema. The same applies if the migration revokes the privileges of other roles on the table.
-    ///
-    /// Every change of row-level security and policies takes an ACCESS EXCLUSIVE lock for a moment.
-    /// `missing-lock-timeout` reports such a change if it can wait indefinitely for its lock.
+    /// use the table: no migration grants the table to another role or forces row-level security for the owner, and no
+    /// migration has created a policy for a table of the schema. The same applies if the migration revokes the privileges
+    /// of other roles on the table.
     "row-level-security-without-policy", Compatibility, Warning,
     {}
     statement = check,
@@ -88,7 +90,7 @@ fn closed_by(context: &RuleContext<'_>, lock: &Lock) -> Option<ClosedBy> {
     let name = &lock.relation;
     let end = ahead(context, &name.name, Until::EndOfMigration);
     let table = end.get_relation(name.oid)?;
-    let is_denied = |role: &SmolStr| table.owner.as_ref() != Some(role) && !bypasses_row_security(role);
+    let is_denied = |role: &SmolStr| table.owner.as_ref() != Some(role) && !bypasses(role);
     if table.force_row_security || end.privileges(name.oid).any(|given| is_denied(&given.grantee)) {
         return None;
     }
@@ -102,11 +104,6 @@ fn closed_by(context: &RuleContext<'_>, lock: &Lock) -> Option<ClosedBy> {
     };
     let has_policies = end.has_policies_in(&table.schema) || any_later(context, is_policy);
     (!has_policies).then_some(ClosedBy::NoPolicies)
-}
-
-/// Whether row-level security is off for a role of a platform: Supabase gives its service role BYPASSRLS.
-fn bypasses_row_security(role: &str) -> bool {
-    role == "service_role"
 }
 
 /// Whether a later statement of the same transaction creates a policy for the table.

@@ -112,7 +112,11 @@ fn given_keys(context: &RuleContext<'_>, path: &SearchPath, insert: &Insert, rep
         let range = listed.map_or(insert.table.name.range(), |name| name.range);
         let is_new = sequence.birth.is_of(context.deployment());
         let kind = match inserted.column_source(key) {
-            ValueSource::Given if is_copy(insert) && !reads_sequence(context, path, insert, sequence.oid) => {
+            ValueSource::Given
+                if starts_at_one(sequence)
+                    && is_copy(insert)
+                    && !reads_sequence(context, path, insert, sequence.oid) =>
+            {
                 Keys::Copied
             }
             // What an older table gets is reported as the duplicate that it may be.
@@ -140,8 +144,7 @@ fn new_sequences(context: &RuleContext<'_>, alter: &AlterTable, reporter: &mut R
         let was = sequence_of(context.before, &path, before, &name.text).map(|sequence| sequence.oid);
         let is_new = sequence.birth.is_of(context.deployment()) && was != Some(sequence.oid);
         let is_older = before.column(&name.text).is_some_and(|column| column.held.is_none());
-        let start = sequence.sequence().and_then(|detail| detail.counting.start);
-        if is_new && is_older && start.is_none() {
+        if is_new && is_older && starts_at_one(sequence) {
             Behind { context, table: target, key: &name.text, sequence, kind: Keys::Older }
                 .report(name.range, reporter);
         }
@@ -211,6 +214,14 @@ fn reads_sequence(context: &RuleContext<'_>, path: &SearchPath, insert: &Insert,
         }
     });
     reads
+}
+
+/// Whether a sequence counts up from 1, as one without options does.
+fn starts_at_one(sequence: &Relation) -> bool {
+    sequence.sequence().is_some_and(|detail| {
+        let counting = detail.counting.complete(SqlType::new(detail.sql_type.oid));
+        counting.start == Some(1) && counting.increment > Some(0)
+    })
 }
 
 /// Whether a sequence will reach one of the constant keys.

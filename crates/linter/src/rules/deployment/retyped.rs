@@ -4,7 +4,7 @@ use super::other_statements::{earlier, means};
 use crate::rule::RuleContext;
 use pgvet_model::catalog::SqlType;
 use pgvet_model::effect::{RelationName, RemovedObject, Rewrite, RewriteCause, Using, Visibility};
-use pgvet_syntax::ast::{AlterTableAction, Ast, Expr, ExprKind, LockMode};
+use pgvet_syntax::ast::{AlterTableAction, Ast, Expr, ExprKind, Literal, LockMode};
 use pgvet_syntax::source::TextRange;
 use smol_str::SmolStr;
 
@@ -50,7 +50,9 @@ pub(crate) fn retyped<'c>(context: &'c RuleContext<'_>) -> Vec<Retyped<'c>> {
             let range = place(context, &column.name).unwrap_or(lock.range);
             let (column, to) = (&column.name, column.sql_type);
             let (using, updated) = (using(context, table, column), is_updated(context, table, column));
-            let cuts = using_expression(context, column).is_some_and(cuts_text);
+            // PostgreSQL's VARHDRSZ is part of the modifier.
+            let limit = i64::from(to.typmod) - 4;
+            let cuts = using_expression(context, column).is_some_and(|using| cuts_text(using, limit));
             found.push(Retyped { table, column, from, to, range, using, cuts, updated });
         }
     }
@@ -91,25 +93,35 @@ fn using_expression<'c>(context: &RuleContext<'c>, name: &str) -> Option<&'c Exp
     })
 }
 
-/// Whether an expression keeps only a part of a text. An explicit cast to a type with a length does so without an error.
+/// Whether an expression keeps only so much of a text as the new type holds. An explicit cast to a type with a length does
+/// so without an error.
 ///
 /// Source: PostgreSQL 18, `src/backend/utils/adt/varchar.c`, `varchar` and `bpchar`.
-fn cuts_text(using: &Expr) -> bool {
-    let mut found = false;
-    using.walk(&mut |part| {
-        found |= match &part.kind {
-            ExprKind::Call(call) => {
-                matches!(call.name.as_str(), "left" | "right" | "substr" | "substring")
-                    && call.arguments.first().is_some_and(|text| names_column(&text.value))
-            }
-            ExprKind::Cast { operand, target } => {
-                let has_length = !target.modifiers.is_empty() && !target.is_array;
-                has_length && matches!(target.name.as_str(), "varchar" | "bpchar") && names_column(operand)
-            }
-            _ => false,
-        };
-    });
-    found
+fn cuts_text(using: &Expr, limit: i64) -> bool {
+    let fits =
+        |length: Option<&Literal>| matches!(length, Some(Literal::Integer(length)) if (1..=limit).contains(length));
+    match &using.kind {
+        ExprKind::Cast { operand, target } if target.modifiers.is_empty() && !target.is_array => {
+            cuts_text(operand, limit)
+        }
+        ExprKind::Cast { operand, target } => {
+            let is_text = matches!(target.name.as_str(), "varchar" | "bpchar") && !target.is_array;
+            is_text && fits(target.modifiers.first()) && names_column(operand)
+        }
+        ExprKind::Call(call) => {
+            let at = match call.name.as_str() {
+                "left" | "right" => 1,
+                "substr" | "substring" => 2,
+                _ => return false,
+            };
+            let length = call.arguments.get(at).and_then(|length| match &length.value.kind {
+                ExprKind::Literal(length) => Some(length),
+                _ => None,
+            });
+            fits(length) && call.arguments.first().is_some_and(|text| names_column(&text.value))
+        }
+        _ => false,
+    }
 }
 
 fn names_column(expression: &Expr) -> bool {

@@ -110,10 +110,20 @@ impl<'a> Search<'a> {
         }
     }
 
-    /// `id IN (SELECT id FROM numbered WHERE number > 1)`. A column of the key would also find the row that is first.
+    /// `id IN (SELECT id FROM numbered WHERE number > 1)`. A column that several rows share, or one of the key, would also
+    /// find the row that is first.
     fn key_of_list(&self, test: &Expr, query: &'a Query) -> Option<Vec<SmolStr>> {
         let tested = column(test)?;
-        self.key_of_selected(query, MAX_DEPTH).filter(|key| !key.contains(tested))
+        let key = self.key_of_selected(query, MAX_DEPTH)?;
+        (!key.contains(tested) && self.is_of_one_row(tested)).then_some(key)
+    }
+
+    /// Whether the values of a column are different in all rows, as far as migrations show the table.
+    fn is_of_one_row(&self, column: &SmolStr) -> bool {
+        let catalog = &self.executor.catalog;
+        let table = catalog.relation(self.table);
+        let mut keys = catalog.unique_indexes(table).filter_map(|index| index.plain_columns());
+        column == "ctid" || !table.known || keys.any(|key| matches!(key.as_slice(), [only] if only == column))
     }
 
     /// `id NOT IN (SELECT min(id) FROM t GROUP BY key)`. What else the query excludes, the statement must exclude, too.

@@ -5,7 +5,7 @@ use crate::catalog::{EarlierChange, Oid};
 use crate::effect::{Extent, Rows, RowsReason};
 use crate::execute::Executor;
 use crate::place::Place;
-use pgvet_syntax::ast::{Expr, ExprKind, Insert, InsertSource, Part, QueryBody, Update};
+use pgvet_syntax::ast::{Expr, ExprKind, FromItem, Insert, InsertSource, JoinKind, QueryBody, Update};
 use pgvet_syntax::source::TextRange;
 use serde::Serialize;
 
@@ -33,19 +33,25 @@ impl Executor<'_> {
         }
     }
 
-    /// Whether an INSERT skips the rows that its first run has inserted.
+    /// Whether an INSERT skips the rows that its first run has inserted: it asks whether the table has them.
     pub(super) fn skips_inserted(&self, table: Oid, insert: &Insert) -> bool {
         let InsertSource::Query(query) = &insert.source else { return false };
-        if matches!(query.body, QueryBody::Values(_)) {
-            return false;
-        }
-        let mut reads_itself = false;
-        query.visit(&mut |part| {
-            if let Part::Read(read) = part {
-                reads_itself |= self.find(&read.name) == Some(table);
-            }
+        let QueryBody::Select(select) = &query.body else { return false };
+        let mut asks = false;
+        select.filter.iter().for_each(|filter| {
+            filter.walk(&mut |part| {
+                if let ExprKind::Not(inner) = &part.kind
+                    && let ExprKind::Subquery { query, .. } = &inner.kind
+                {
+                    asks |= self.reads(query, table);
+                }
+            });
         });
-        reads_itself || insert.on_conflict.as_ref().is_some_and(|conflict| conflict.update.is_none())
+        let is_own = |item: &FromItem| matches!(item, FromItem::Relation(own) if self.find(&own.name) == Some(table));
+        let is_joined =
+            |item: &FromItem| matches!(item, FromItem::Join { kind: JoinKind::Left, right, .. } if is_own(right));
+        let skips_conflicts = insert.on_conflict.as_ref().is_some_and(|conflict| conflict.update.is_none());
+        asks || select.from.iter().any(is_joined) || skips_conflicts
     }
 }
 

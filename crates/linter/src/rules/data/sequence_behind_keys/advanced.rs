@@ -29,7 +29,7 @@ enum Target {
 struct Set {
     file: u32,
     targets: Vec<Target>,
-    /// Whether code of the migration runs SQL that is known only at run time.
+    /// Whether code of the migration runs SQL, or sets a sequence, that is known only at run time.
     hidden: bool,
     /// The first statements that were reported, by sequence.
     reported: FxHashMap<Oid, u32>,
@@ -45,7 +45,7 @@ pub(super) fn doubt(context: &RuleContext<'_>, sequence: &Relation, table: &Rela
             name.name.text == sequence.name && name.schema.as_ref().is_none_or(|schema| schema.text == sequence.schema)
         }
         Target::Column(of, column) => *of == table.name && column == key,
-        Target::Any => true,
+        Target::Any => false,
     });
     let start = context.outer().start;
     let first = *set.reported.entry(sequence.oid).or_insert(start);
@@ -79,7 +79,9 @@ impl Set {
         read(context.ast);
         any_later(context, read);
         let targets = targets.into_inner();
-        Self { file: context.file, targets, hidden: runs_hidden_sql(context), reported: FxHashMap::default() }
+        let is_any = targets.iter().any(|target| matches!(target, Target::Any));
+        let hidden = is_any || runs_hidden_sql(context);
+        Self { file: context.file, targets, hidden, reported: FxHashMap::default() }
     }
 }
 
@@ -110,7 +112,7 @@ fn targets_of(ast: &Ast, found: &mut Vec<Target>) {
         })),
         _ => ast.visit(&mut |part| {
             if let Part::Expr(Expr { kind: ExprKind::Call(call), .. }) = part
-                && (call.name == "setval" || call.name == "nextval")
+                && call.name == "setval"
             {
                 found.push(target_of(call));
             }

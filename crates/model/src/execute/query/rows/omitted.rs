@@ -49,7 +49,7 @@ impl Executor<'_> {
     }
 
     /// Whether a query reads a table, in FROM or in a condition.
-    fn reads(&self, query: &Query, table: Oid) -> bool {
+    pub(in crate::execute::query) fn reads(&self, query: &Query, table: Oid) -> bool {
         let mut found = false;
         query.visit(&mut |part| {
             if let Part::Read(read) = part {
