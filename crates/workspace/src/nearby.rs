@@ -305,7 +305,7 @@ pub(crate) fn sql_names(text: &str) -> impl Iterator<Item = &str> {
     let is_edge = |one: char| !(one.is_alphanumeric() || matches!(one, '_' | '-' | '.'));
     text.match_indices(".sql").filter_map(move |(at, extension)| {
         let end = at + extension.len();
-        // Each name is looked for once: what goes on is not its end.
+        // Each name is searched for once: what goes on is not its end.
         if text[end..].starts_with(|one| !is_edge(one)) {
             return None;
         }

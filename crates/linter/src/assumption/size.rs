@@ -1,4 +1,4 @@
-//! Tables that are treated as large, although something speaks for few rows.
+//! Tables that are treated as large, although there is evidence for few rows.
 
 use pgvet_model::effect::FewRows;
 use std::fmt;
